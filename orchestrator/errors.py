@@ -1,0 +1,59 @@
+"""What may go wrong, by who must act on it.
+
+Plant outcomes cross the seam as exceptions set on a Future; kernel faults are our own mistakes and carry their story.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class SteadyflowError(Exception):
+    """The root of every error raised on purpose."""
+
+
+class Preempted(SteadyflowError):
+    """A decode batch ran out of KV memory and gave this turn back; it returns to the ready buffer."""
+
+
+class WorkerLost(SteadyflowError):
+    """The worker failed; work that it held must be placed elsewhere."""
+
+
+class ContextOverflow(SteadyflowError):
+    """The context of this turn fits in no worker."""
+
+
+class RebuildNeeded(SteadyflowError):
+    """The KV state that this turn needs is gone; its text is kept, so a fill can make it again."""
+
+
+class Deadlock(SteadyflowError):
+    """Nothing is ready and no timer is set while tasks still wait."""
+
+
+class Livelock(SteadyflowError):
+    """Too many callbacks ran without the clock moving."""
+
+
+class ForeignThread(SteadyflowError):
+    """A thread other than the loop's own touched a virtual loop, or work was sent to an executor."""
+
+
+class InvalidTransition(SteadyflowError):
+    """A turn was moved against the transition table.
+
+    Parameters
+    ----------
+    turn_id : int
+        The turn that was moved.
+    start, finish : str
+        Names of the stages.
+    story : sequence of (float, str)
+        Every move of the turn so far, as (seconds, stage).
+    """
+
+    def __init__(self, turn_id: int, start: str, finish: str, story: Sequence[tuple[float, str]]) -> None:
+        told = " -> ".join(f"{stage}@{at_s:.6g}s" for at_s, stage in story)
+        super().__init__(f"turn {turn_id} may not go from {start} to {finish}; its story: {told}")
+        self.turn_id, self.start, self.finish, self.story = turn_id, start, finish, tuple(story)

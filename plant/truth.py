@@ -1,0 +1,26 @@
+"""What only the plant knows of a turn: how long its answer is, and how long it would take.
+
+The workload writes it here when the turn arrives; the orchestrator and the laws have no way to read it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from orchestrator.turn import TurnId
+
+
+class TurnTruth(NamedTuple):
+    """The hidden half of a turn.
+
+    `output_tokens` >= 1. `draws` are uniforms in (0, 1) that belong to the turn (the plant turns them into residence
+    times and the like). `service_s` is a recorded server time, where the trace has one.
+    """
+
+    output_tokens: int
+    draws: tuple[float, ...] = ()
+    service_s: float | None = None
+
+
+class Truths(dict[TurnId, TurnTruth]):
+    """Hidden halves by turn; the workload puts, the plant takes once the turn has ended."""

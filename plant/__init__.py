@@ -1,4 +1,4 @@
-"""The factory that is controlled. Read `tandem` (the theory's own plant), then `cluster`, then `times` (seconds a step).
+"""The factory that is controlled. Read `tandem` (theory's own plant), then `cluster`, then `times`.
 
 Plain functions on the clock's heap; Futures cross to the orchestrator; it knows no policy.
 """

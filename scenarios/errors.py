@@ -1,0 +1,16 @@
+"""The user's mistakes: one line each, with the file and the place; the command line exits with 2."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(Exception):
+    """Something that the user gave is wrong; the message is one line that says what would be right."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return ' (did you mean `x`?)' for the nearest known word, or '' when none is near."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f" (did you mean `{close[0]}`?)" if close else ""

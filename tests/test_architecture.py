@@ -1,0 +1,158 @@
+"""The shape of the house, held by tests: who may import whom, what is banned, how long things may be."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("orchestrator", "policies", "plant", "scenarios")
+MAY_IMPORT = {
+    "orchestrator": {"orchestrator"},
+    "policies": {"policies", "orchestrator"},
+    "plant": {"plant", "orchestrator"},
+    "scenarios": set(PACKAGES),
+}
+# Inside scenarios, from the top layer to the bottom one; a room may import its own layer's own room and lower layers.
+LAYERS = (
+    ("cli",),
+    ("report",),
+    ("api", "compare", "sweep", "suite", "judge", "analyze", "identify", "plan", "leaderboard", "demo"),
+    ("run", "verdict", "testing", "conformance", "trace"),
+    ("build",),
+    ("schema", "workloads", "library"),
+    ("errors",),
+)
+FILE_LINES, FUNCTION_LINES = 350, 70
+ESCAPE = "# wall-clock:"
+UNIT_ENDINGS = tuple(
+    ["_s", "_hz", "_tokens", "_bytes", "_turns", "_ratio", "_workers", "_w", "_j", "_flops", "_steps", "_total"]
+)
+
+
+def sources() -> list[Path]:
+    return sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+
+
+def trees() -> Iterator[tuple[Path, ast.Module]]:
+    for path in sources():
+        yield path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imports(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative import"
+            yield f"{node.module}"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_imports_point_down_between_packages() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path, tree in trees()
+        for name in imports(tree)
+        if name.split(".")[0] in PACKAGES and name.split(".")[0] not in MAY_IMPORT[path.relative_to(ROOT).parts[0]]
+    ]
+    assert wrong == []
+
+
+def layer_of(room: str) -> int | None:
+    return next((i for i, rooms in enumerate(LAYERS) if room in rooms), None)
+
+
+def test_imports_point_down_inside_scenarios() -> None:
+    wrong = []
+    for path, tree in trees():
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        if parts[0] != "scenarios" or parts[1] in ("__init__", "__main__"):
+            continue
+        own = layer_of(parts[1])
+        assert own is not None, f"{path.relative_to(ROOT)}: no layer is written for this room"
+        for name in imports(tree):
+            target = name.split(".")
+            if target[0] == "scenarios" and len(target) > 1 and target[1] != parts[1]:
+                other = layer_of(target[1])
+                if other is not None and other <= own and target[1] != parts[1]:
+                    wrong.append(f"{path.relative_to(ROOT)} imports {name}")
+    assert wrong == []
+
+
+BANNED = re.compile(
+    r"\btime\.(time|monotonic|perf_counter|sleep)\b|datetime\.now|\bimport random\b|\brandom\.random\b|np\.random\.seed"
+    r"|np\.random\.(rand|randn|random|normal|uniform|poisson)\(|uuid4|os\.urandom|to_thread|\.wait_for\(|asyncio\.Condition"
+)
+
+
+def test_no_wall_clock_and_no_global_randomness() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in sources()
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if BANNED.search(line) and ESCAPE not in line
+    ]
+    assert wrong == []
+
+
+def test_files_and_functions_stay_short() -> None:
+    wrong = []
+    for path, tree in trees():
+        lines = path.read_text(encoding="utf-8").count("\n")
+        if lines > FILE_LINES:
+            wrong.append(f"{path.relative_to(ROOT)} has {lines} lines")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                length = (node.end_lineno or node.lineno) - node.lineno + 1
+                if length > FUNCTION_LINES:
+                    wrong.append(f"{path.relative_to(ROOT)}:{node.name} has {length} lines")
+    assert wrong == []
+
+
+def test_public_classes_and_functions_say_what_they_are() -> None:
+    wrong = []
+    for path, tree in trees():
+        if not ast.get_docstring(tree) and path.read_text(encoding="utf-8").strip():
+            wrong.append(f"{path.relative_to(ROOT)}: module")
+        for node in tree.body:
+            public = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.name[0] != "_"
+            if public and not ast.get_docstring(node):
+                wrong.append(f"{path.relative_to(ROOT)}: {node.name}")
+    assert wrong == []
+
+
+def seam_fields() -> list[tuple[str, str]]:
+    seams = [ROOT / "orchestrator" / name for name in ("ports.py", "signals.py", "turn.py")]
+    return [
+        (node.name, item.target.id)
+        for tree in (ast.parse(path.read_text(encoding="utf-8")) for path in seams)
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        for item in node.body
+        if isinstance(item, ast.AnnAssign)
+        and isinstance(item.target, ast.Name)
+        and {"int", "float"} & set(re.findall(r"\w+", ast.unparse(item.annotation)))
+        and "Mapping" not in ast.unparse(item.annotation)
+    ]
+
+
+# Counts whose noun is the unit, and names that are not quantities.
+PLAIN = {
+    *("slots", "busy_slots", "workers", "epoch", "rack", "idle", "reused", "order", "tokens", "ages_s"),
+    *("scope", "first", "blocks", "key", "session_id", "ordinal"),
+}
+
+
+@pytest.mark.parametrize(("message", "name"), seam_fields())
+def test_quantities_on_the_seams_end_in_their_unit(message: str, name: str) -> None:
+    assert name in PLAIN or name.endswith(UNIT_ENDINGS), f"{message}.{name} has no unit"
+
+
+def test_every_folder_under_a_package_is_a_package() -> None:
+    folders = {path.parent for path in sources()}
+    assert [str(folder.relative_to(ROOT)) for folder in sorted(folders) if not (folder / "__init__.py").exists()] == []

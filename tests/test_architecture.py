@@ -29,8 +29,19 @@ LAYERS = (
 )
 FILE_LINES, FUNCTION_LINES = 350, 70
 ESCAPE = "# wall-clock:"
-UNIT_ENDINGS = tuple(
-    ["_s", "_hz", "_tokens", "_bytes", "_turns", "_ratio", "_workers", "_w", "_j", "_flops", "_steps", "_total"]
+UNIT_ENDINGS = (
+    "_s",
+    "_hz",
+    "_tokens",
+    "_bytes",
+    "_turns",
+    "_ratio",
+    "_workers",
+    "_w",
+    "_j",
+    "_flops",
+    "_steps",
+    "_total",
 )
 
 

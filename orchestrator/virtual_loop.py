@@ -1,0 +1,322 @@
+"""An asyncio event loop whose clock jumps: simulated seconds cost only the work done in them.
+
+One heap holds everything that will happen, keyed (when, priority, sequence); `clock` states the order. The run loop is
+our own, because the stock one neither orders equal timers nor lets time be exact. Plant events are plain calls from
+the heap; asyncio's own timers are handles that go through the ready queue. Standard library only.
+
+Ignored override errors: the library types its callbacks with variadic type variables, and returns handles that carry
+debug fields; ours are plainer on purpose.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import heapq
+import sys
+import threading
+from asyncio import events, futures
+from collections.abc import Callable, Coroutine
+from contextvars import Context, copy_context
+from typing import Any, NoReturn, TypeVar
+
+from orchestrator.clock import DEADLINE, PLANT, SLEEP
+from orchestrator.errors import Deadlock, ForeignThread, Livelock
+
+T = TypeVar("T")
+Entry = list[Any]  # [when_s, priority, sequence, fn or None once cancelled or run, arg]
+
+_push, _pop = heapq.heappush, heapq.heappop
+# asyncio.timeout() arms its timer with this bound method; knowing it is how completion wins a tie.
+_ON_TIMEOUT = asyncio.Timeout._on_timeout  # type: ignore[attr-defined]  # private, but stable from 3.11 to 3.13
+PURGE_FLOOR = 512
+
+
+class _Handle:
+    """asyncio.Handle without repr, debug and loop fields; asyncio itself needs only cancel and cancelled."""
+
+    __slots__ = ("args", "callback", "context")
+
+    def __init__(self, callback: Callable[..., object], args: tuple[Any, ...], context: Context) -> None:
+        self.callback: Callable[..., object] | None = callback
+        self.args = args
+        self.context = context
+
+    def cancel(self) -> None:
+        self.callback = None
+        self.args = ()
+
+    def cancelled(self) -> bool:
+        return self.callback is None
+
+
+class _Timer(_Handle):
+    """A handle that waits in the heap."""
+
+    __slots__ = ("entry", "loop")
+    entry: Entry | None
+    loop: VirtualLoop
+
+    def cancel(self) -> None:
+        super().cancel()
+        entry, self.entry = self.entry, None
+        if entry is not None:
+            self.loop.cancel_at(entry)
+
+    def when(self) -> float:
+        when: float = self.entry[0] if self.entry is not None else self.loop.time()
+        return when
+
+
+class _OrderedTask(asyncio.Task[Any]):
+    """Hashes by birth order, so that the sets inside TaskGroup and asyncio.wait iterate alike in every run."""
+
+    __slots__ = ("_birth",)
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], birth: int, **options: Any) -> None:
+        # Any: whatever keywords this Python's Task takes (name, context, eager_start).
+        self._birth = birth
+        super().__init__(coroutine, **options)
+
+    def __hash__(self) -> int:
+        return self._birth
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+class _NullSelector:
+    def close(self) -> None:
+        """BaseEventLoop closes its selector; this one holds nothing."""
+
+    def get_map(self) -> dict[int, object]:
+        return {}
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _asyncio_timer(_: object) -> NoReturn:
+    raise AssertionError("a marker, never called")
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """Run asyncio code and plain plant events in virtual time.
+
+    Parameters
+    ----------
+    start_s : float
+        The first instant, in seconds.
+    callbacks_per_instant : int
+        How many callbacks may run without the clock moving before `Livelock` is raised.
+    """
+
+    def __init__(self, start_s: float = 0.0, callbacks_per_instant: int = 1_000_000) -> None:
+        super().__init__()
+        self._now = start_s
+        self._heap: list[Entry] = []
+        self._sequence = 0
+        self._dead = 0
+        self._births = 0
+        self._cap = callbacks_per_instant
+        self._selector = _NullSelector()
+        self.events_run = 0
+        self.set_task_factory(self._make_task)
+
+    def _make_task(
+        self, loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any
+    ) -> asyncio.Future[Any]:  # Any: as asyncio's own task factories
+        self._births = birth = self._births + 1
+        return _OrderedTask(coroutine, birth, loop=loop, **options)
+
+    # ------------------------------------------------ what asyncio asks of a loop
+    def time(self) -> float:
+        """Return the virtual present, in seconds."""
+        return self._now
+
+    def _process_events(self, event_list: object) -> None:
+        """No selector, so never any event."""
+
+    def _write_to_self(self) -> None:
+        raise ForeignThread("a thread tried to wake a virtual loop; only its own thread may call it")
+
+    def call_soon_threadsafe(self, callback: Any, *args: Any, context: Context | None = None) -> Any:  # type: ignore[override]  # plainer, see above
+        """Refuse foreign threads; the loop's own thread may use it as `call_soon`."""
+        if threading.get_ident() != getattr(self, "_thread_id", None):
+            raise ForeignThread("another thread touched a virtual loop: virtual time has no room for real threads")
+        return self.call_soon(callback, *args, context=context)
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # type: ignore[override]  # plainer, see above
+        """Refuse: real work in a thread takes real time, which a virtual clock jumps over."""
+        name = getattr(func, "__qualname__", repr(func))
+        raise ForeignThread(f"run_in_executor({name}) on a virtual loop: call it directly, or model its duration")
+
+    def create_future(self) -> asyncio.Future[Any]:
+        """Return a Future of this loop."""
+        return futures.Future(loop=self)
+
+    def call_soon(self, callback: Any, *args: Any, context: Context | None = None) -> Any:  # type: ignore[override]  # plainer, see above
+        """Run the callback at this instant, after what is already ready."""
+        handle = _Handle(callback, args, copy_context() if context is None else context)
+        self._ready.append(handle)  # type: ignore[attr-defined]  # BaseEventLoop's own queue
+        return handle
+
+    def call_at(self, when: float, callback: Any, *args: Any, context: Context | None = None) -> Any:  # type: ignore[override]  # plainer, see above
+        """Run the callback at `when`; asyncio's timeouts rank after sleeps of the same instant."""
+        timer = _Timer(callback, args, copy_context() if context is None else context)
+        timer.loop = self
+        late = getattr(callback, "__func__", None) is _ON_TIMEOUT
+        timer.entry = self.at(when, _asyncio_timer, timer, DEADLINE if late else SLEEP)
+        return timer
+
+    def call_later(self, delay: float, callback: Any, *args: Any, context: Context | None = None) -> Any:  # type: ignore[override]  # plainer, see above
+        """Run the callback after `delay` seconds."""
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    # ------------------------------------------------ the clock's own calls
+    def at(self, when: float, fn: Callable[[Any], object], arg: object, priority: int = PLANT) -> Entry:
+        """Call `fn(arg)` at `when` (at this instant if that has passed), straight from the heap."""
+        self._sequence = sequence = self._sequence + 1
+        entry: Entry = [when if when > self._now else self._now, priority, sequence, fn, arg]
+        _push(self._heap, entry)
+        return entry
+
+    def cancel_at(self, entry: Entry) -> None:
+        """Forget an entry; the heap is purged when most of it is dead, so cancelled timers cannot pile up."""
+        if entry[3] is not None:
+            entry[3] = entry[4] = None
+            self._dead = dead = self._dead + 1
+            if dead > PURGE_FLOOR and dead * 2 > len(self._heap):
+                self._heap[:] = [e for e in self._heap if e[3] is not None]
+                heapq.heapify(self._heap)
+                self._dead = 0
+
+    async def sleep_until(self, when: float, priority: int = SLEEP) -> None:
+        """Wait until `when`: a Future resolved straight from the heap."""
+        future: asyncio.Future[None] = futures.Future(loop=self)
+        entry = self.at(when, _wake, future, priority)
+        try:
+            await future
+        except asyncio.CancelledError:
+            self.cancel_at(entry)
+            raise
+
+    # ------------------------------------------------ the run loop
+    def run_forever(self) -> None:
+        """Run until stopped; raises Deadlock when nothing can ever happen again."""
+        self._check_closed()  # type: ignore[attr-defined]
+        self._check_running()  # type: ignore[attr-defined]
+        self._thread_id = threading.get_ident()
+        hooks = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(
+            firstiter=self._asyncgen_firstiter_hook,  # type: ignore[attr-defined]
+            finalizer=self._asyncgen_finalizer_hook,  # type: ignore[attr-defined]
+        )
+        events._set_running_loop(self)
+        try:
+            self._spin()
+        finally:
+            self._stopping = False
+            self._thread_id = 0
+            events._set_running_loop(None)
+            sys.set_asyncgen_hooks(*hooks)
+
+    def _spin(self) -> None:
+        heap, ready, cap = self._heap, self._ready, self._cap  # type: ignore[attr-defined]
+        popleft = ready.popleft
+        count = 0
+        while True:
+            while ready:
+                handle = popleft()
+                callback = handle.callback
+                if callback is not None:
+                    self._run(handle, callback)
+                    count += 1
+                    if count > cap:
+                        raise Livelock(self._story(f"{count} callbacks ran at t = {self._now:.9g} s"))
+                if self._stopping:
+                    return
+            if self._stopping:
+                return
+            while heap and heap[0][3] is None:  # a cancelled entry never moves the clock
+                _pop(heap)
+                self._dead -= 1
+            if not heap:
+                raise Deadlock(self._story(f"nothing is ready and no timer is set at t = {self._now:.9g} s"))
+            when, priority = heap[0][0], heap[0][1]
+            if when != self._now:
+                self._now = when
+                count = 0
+            while heap and heap[0][0] == when and heap[0][1] == priority:  # one (instant, priority), first come first
+                entry = _pop(heap)
+                fn = entry[3]
+                if fn is None:
+                    self._dead -= 1
+                    continue
+                count += 1
+                entry[3] = None
+                if fn is _asyncio_timer:
+                    entry[4].entry = None
+                    ready.append(entry[4])
+                else:
+                    fn(entry[4])
+            self.events_run += 1
+            if count > cap:
+                raise Livelock(self._story(f"{count} events ran at t = {when:.9g} s"))
+
+    def _run(self, handle: _Handle, callback: Callable[..., object]) -> None:
+        try:
+            handle.context.run(callback, *handle.args)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # as asyncio does: report, and go on
+            self.call_exception_handler({"message": f"exception in {callback!r}", "exception": error})
+
+    def _story(self, what: str) -> str:
+        names = sorted(task.get_name() for task in asyncio.all_tasks(self))
+        shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+        return f"{what}; tasks that wait: {shown or 'none'}"
+
+
+class VirtualClock:
+    """The `Clock` of a `VirtualLoop`; its methods are the loop's own, bound once."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self.now = loop.time
+        self.at = loop.at
+        self.cancel_at = loop.cancel_at
+        self.future = loop.create_future
+        self.sleep_until = loop.sleep_until
+
+    def timeout_at(self, when_s: float) -> asyncio.Timeout:
+        """Return an `async with` block that raises TimeoutError at `when_s`."""
+        return asyncio.timeout_at(when_s)
+
+
+def run_virtual(main: Callable[[VirtualClock], Coroutine[Any, Any, T]], start_s: float = 0.0) -> T:
+    """Run `main(clock)` to its end on a fresh virtual loop, without garbage collection in between.
+
+    Collection is off because a run makes few cycles and many live tasks, each of which every pass would visit.
+    """
+    loop = VirtualLoop(start_s)
+    clock = VirtualClock(loop)
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return loop.run_until_complete(main(clock))
+    finally:
+        _close(loop)
+        if collecting:
+            gc.enable()
+        gc.collect()
+
+
+def _close(loop: VirtualLoop) -> None:
+    pending = sorted(asyncio.all_tasks(loop), key=hash)
+    for task in pending:
+        task.cancel()
+    if pending:
+        loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
+    loop.close()

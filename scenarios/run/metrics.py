@@ -1,0 +1,272 @@
+"""From a run's tables to the numbers of its summary. Only the window counts: what lies outside it is never averaged in.
+
+The window runs from the end of the warm-up to the horizon. Levels are averaged over the bins that lie wholly inside
+it; latencies are those of first tokens and of endings inside it; `counts` alone are of the whole run, so that
+arrived = retired + rejected + failed + in_flight holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Window = tuple[float, float]
+
+# A pool under 0.9 N starves; more than a twentieth of the window makes the run starved. A pool over 0.95 N is full.
+STARVED_BELOW_RATIO, STARVED_SHARE_RATIO, FULL_RATIO = 0.9, 0.05, 0.95
+# A line at the door that grows by more than this share of the pool's slots from the window's first quarter to its
+# last has no end in sight: the pool is offered more than it can serve.
+GROWTH_RATIO = 0.1
+QUANTILES = {"p50": 0.50, "p90": 0.90, "p99": 0.99}
+STAGES = {
+    "waiting": ("arrived_s", "released_s"),
+    "filling": ("released_s", "filled_s"),
+    "ready": ("filled_s", "joined_s"),
+    "decoding": ("joined_s", "ended_s"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """What a service class promises; None: nothing."""
+
+    ttft_s: float | None = None
+    tpot_s: float | None = None
+
+
+def summarize(
+    turns: pd.DataFrame,
+    signals: pd.DataFrame,
+    *,
+    window_s: Window,
+    slots: int | None = None,
+    objectives: Mapping[str, Objective] | None = None,
+) -> dict[str, Any]:
+    """Return `flow`, `latency`, `goodput`, `by_class`, `counts` and `window_s` of a run.
+
+    Parameters
+    ----------
+    turns, signals
+        Tables as recorded; `turns` may be empty (a fluid plant), then the counts come from the signals.
+    window_s
+        First and last second that count.
+    slots
+        Decode slots N, the scale for a growing line; None: the largest level of decoding seen.
+    objectives
+        By class; a class that is not named promises nothing, and every retired turn of it counts as good.
+    """
+    objectives = objectives or {}
+    classes = turns["class"].astype(str).to_numpy() if len(turns) else np.empty(0, dtype=str)
+    names = sorted({*objectives, *np.unique(classes).tolist()})
+    by_class = {}
+    for name in names:
+        own = turns[classes == name]
+        by_class[name] = {
+            "counts": counts(own),
+            "latency": latency(own, window_s),
+            "goodput": goodput(own, window_s, objectives),
+        }
+    return {
+        "flow": flow(signals, window_s, slots),
+        "latency": latency(turns, window_s),
+        "goodput": goodput(turns, window_s, objectives),
+        "by_class": by_class,
+        "counts": counts(turns) if len(turns) else fluid_counts(signals),
+        "window_s": [float(window_s[0]), float(window_s[1])],
+    }
+
+
+def bins_inside(signals: pd.DataFrame, window_s: Window) -> tuple[NDArray[np.bool_], Floats]:
+    """Return which bins lie wholly inside the window, and every bin's width in seconds."""
+    start = signals["t_s"].to_numpy(dtype=float)
+    if len(start) == 0:
+        return np.zeros(0, dtype=bool), np.zeros(0)
+    common = start[1] - start[0] if len(start) > 1 else window_s[1] - start[0]
+    last = min(common, window_s[1] - start[-1])
+    widths = np.append(np.diff(start), last if last > 0 else common)
+    slack = 1e-9 * max(1.0, abs(window_s[1]))
+    return (start >= window_s[0] - slack) & (start + widths <= window_s[1] + slack), widths
+
+
+def flow(signals: pd.DataFrame, window_s: Window, slots: int | None = None) -> dict[str, Any]:
+    """Return how well the decode pool was kept fed.
+
+    `starved_ratio` is the share of the window in which the pool was under 0.9 N while work waited at the door, by bins:
+    the bin's mean occupancy, and a line that was never empty within the bin. `fed` is `saturated` when the pool is
+    full and the line at the door keeps growing, `starved` when it starves for more than a twentieth of the window,
+    else `fed`.
+    """
+    inside, widths = bins_inside(signals, window_s)
+    w = widths[inside]
+    if not len(w):
+        return {"decode_utilization_ratio": None, "starved_ratio": None, "fed": None}
+
+    def column(name: str) -> Floats:
+        return signals[name].to_numpy(dtype=float)[inside] if name in signals else np.zeros(len(w))
+
+    def mean(values: NDArray[Any]) -> float:  # floats, or truths as shares of time
+        return float(np.average(values, weights=w))
+
+    occupancy, waits = column("decode_occupancy_ratio_mean"), column("backlog_turns_min") > 0
+    utilization = mean(occupancy)
+    starved = mean((occupancy < STARVED_BELOW_RATIO) & waits)
+    backlog = column("backlog_turns_mean")
+    scale = slots or max(float(column("decoding_turns_max").max()), 1.0)
+    if starved > STARVED_SHARE_RATIO:
+        word = "starved"
+    elif utilization >= FULL_RATIO and mean(waits) > 0.5 and _growth(backlog) > GROWTH_RATIO * scale:
+        word = "saturated"
+    else:
+        word = "fed"
+    span = float(w.sum())
+    return {
+        "decode_utilization_ratio": utilization,
+        "starved_ratio": starved,
+        "fed": word,
+        "backlogged_ratio": mean(waits),
+        "ready_turns": mean(column("ready_turns_mean")),
+        "backlog_turns": mean(backlog),
+        "in_flight_turns": mean(column("in_flight_turns_mean")),
+        "arrival_per_s": float(column("arrived_turns").sum()) / span,
+        "admission_per_s": float(column("admitted_turns").sum()) / span,
+        "retirement_per_s": float(column("retired_turns").sum()) / span,
+    }
+
+
+def _growth(values: Floats) -> float:
+    quarter = max(1, len(values) // 4)
+    return float(values[-quarter:].mean() - values[:quarter].mean())
+
+
+def quantiles(values: Floats) -> dict[str, float | None]:
+    """Return p50, p90 and p99; None each where there is nothing."""
+    if not len(values):
+        return dict.fromkeys(QUANTILES)
+    found = np.quantile(values, list(QUANTILES.values()))
+    return {name: float(value) for name, value in zip(QUANTILES, found)}
+
+
+def turn_latencies(turns: pd.DataFrame) -> dict[str, Floats]:
+    """Return arrays in seconds, NaN where not defined: TTFT (from arrival, from release), TPOT and E2E of each turn."""
+    at = {name: turns[name].to_numpy(dtype=float) for name in ("arrived_s", "released_s", "filled_s", "ended_s")}
+    retired = turns["outcome"].astype(str).to_numpy() == "retired"
+    gaps = turns["output_tokens"].to_numpy(dtype=float) - 1.0
+    between = np.divide(
+        at["ended_s"] - at["filled_s"], gaps, out=np.full(len(turns), np.nan), where=retired & (gaps > 0)
+    )
+    return {
+        "ttft_s": at["filled_s"] - at["arrived_s"],
+        "ttft_from_release_s": at["filled_s"] - at["released_s"],
+        "tpot_s": between,
+        "e2e_s": np.where(retired, at["ended_s"] - at["arrived_s"], np.nan),
+    }
+
+
+def latency(turns: pd.DataFrame, window_s: Window) -> dict[str, dict[str, float | None]]:
+    """Return quantiles of TTFT over first tokens in the window, of TPOT and E2E over retirements in it."""
+    if not len(turns):
+        return {name: quantiles(np.empty(0)) for name in ("ttft_s", "ttft_from_release_s", "tpot_s", "e2e_s")}
+    first, last = (_within(turns[name], window_s) for name in ("filled_s", "ended_s"))
+    return {
+        name: quantiles(values[(first if name.startswith("ttft") else last) & ~np.isnan(values)])
+        for name, values in turn_latencies(turns).items()
+    }
+
+
+def _within(times: pd.Series[float], window_s: Window) -> NDArray[np.bool_]:
+    at = times.to_numpy(dtype=float)
+    return (at >= window_s[0]) & (at <= window_s[1])
+
+
+def goodput(turns: pd.DataFrame, window_s: Window, objectives: Mapping[str, Objective]) -> dict[str, float | None]:
+    """Return the share, and the rate, of turns ended in the window that met their class's objectives.
+
+    A rejected or failed turn has missed. TTFT counts from arrival; a single-token answer has no TPOT to miss.
+    """
+    span = window_s[1] - window_s[0]
+    if not len(turns) or span <= 0:
+        return {"ratio": None, "turns_per_s": None}
+    ended = _within(turns["ended_s"], window_s)
+    good = turns["outcome"].astype(str).to_numpy() == "retired"
+    classes, times = turns["class"].astype(str).to_numpy(), turn_latencies(turns)
+    for name, objective in objectives.items():
+        own = classes == name
+        for limit_s, taken_s in ((objective.ttft_s, times["ttft_s"]), (objective.tpot_s, times["tpot_s"])):
+            if limit_s is not None:
+                good &= ~(own & (taken_s > limit_s))
+    met = int((good & ended).sum())
+    return {"ratio": met / int(ended.sum()) if ended.any() else None, "turns_per_s": met / span}
+
+
+def counts(turns: pd.DataFrame) -> dict[str, int]:
+    """Count the whole run's turns; `in_flight` has arrived and not ended, `waiting` is the part still at the door."""
+    outcome = turns["outcome"].astype(str)
+    rejected, failed = (int(outcome.str.startswith(word).sum()) for word in ("rejected", "failed"))
+    retired = int((outcome == "retired").sum())
+    return {
+        "arrived": len(turns),
+        "retired": retired,
+        "rejected": rejected,
+        "failed": failed,
+        "preempted": int(turns["preemptions"].sum()),
+        "in_flight": len(turns) - retired - rejected - failed,
+        "waiting": int((outcome == "waiting").sum()),
+    }
+
+
+def fluid_counts(signals: pd.DataFrame) -> dict[str, float]:
+    """Count from the bins of a plant without turns; the numbers need not be whole."""
+    total = {
+        name: float(signals[name].sum()) if name in signals else 0.0 for name in ("arrived_turns", "retired_turns")
+    }
+    waiting = float(signals["backlog_turns_mean"].iloc[-1]) if "backlog_turns_mean" in signals and len(signals) else 0.0
+    arrived, retired = total["arrived_turns"], total["retired_turns"]
+    ended = {"retired": retired, "rejected": 0.0, "failed": 0.0, "preempted": 0.0}
+    return {"arrived": arrived, **ended, "in_flight": arrived - retired, "waiting": waiting}
+
+
+def gpu_hours(worker_seconds: Mapping[str, float], gpus_per_worker: Mapping[str, int]) -> float:
+    """Return GPU-hours paid for, from the seconds that workers of each configuration existed."""
+    return sum(seconds * gpus_per_worker[name] for name, seconds in worker_seconds.items()) / 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Little:
+    """Both sides of Little's law for one stage: the time-mean number, and rate x mean stay."""
+
+    number_turns: float
+    rate_per_s: float
+    stay_s: float
+
+    @property
+    def gap_ratio(self) -> float:
+        """How far rate x stay is from the number, as a share of the number; NaN for an empty stage."""
+        return self.rate_per_s * self.stay_s / self.number_turns - 1.0 if self.number_turns else float("nan")
+
+
+def little(turns: pd.DataFrame, stage: str, window_s: Window) -> Little:
+    """Measure Little's law on `waiting`, `filling`, `ready` or `decoding` over the window.
+
+    The number is the exact integral of presence over the window; rate and stay are those of turns that entered the
+    stage in it and have left it, so the gap is an end effect that falls with stay / window.
+    """
+    enter, leave = (turns[name].to_numpy(dtype=float) for name in STAGES[stage])
+    # A turn that never left the stage for the next one leaves it where it ended (rejected, failed), or never.
+    gone = np.where(np.isnan(leave), turns["ended_s"].to_numpy(dtype=float), leave)
+    present = ~np.isnan(enter)
+    until = np.where(np.isnan(gone), window_s[1], gone)
+    overlap = np.clip(np.minimum(until, window_s[1]) - np.maximum(enter, window_s[0]), 0.0, None)
+    entered = present & (enter >= window_s[0]) & (enter < window_s[1])
+    stays = (gone - enter)[entered & ~np.isnan(gone)]
+    span = window_s[1] - window_s[0]
+    return Little(
+        number_turns=float(overlap[present].sum()) / span,
+        rate_per_s=int(entered.sum()) / span,
+        stay_s=float(stays.mean()) if len(stays) else float("nan"),
+    )

@@ -46,6 +46,7 @@ def fake_run(
     first = verdicts["decode_occupancy_ratio"]
     words = f"limit cycle, period {first.period_s:.1f} s, cost 21 %" if relay else "steady"
     summary |= {"candidate": candidate, "scenario": "fake_reference", "seed": seed, "gpu_hours": None, "trace": None}
+    summary["theory"] = dict(theory) if theory else None
     summary["headline"] = f"{words}, {summary['flow']['fed']}"
     return RunData(
         candidate=candidate,
@@ -60,7 +61,6 @@ def fake_run(
             "seed": seed,
             "slots": slots,
             "ended": "horizon",
-            "theory": dict(theory or {}),
             "classes": {"chat": {"ttft_s": 30.0, "tpot_s": 0.1}, "agent": {"ttft_s": 60.0, "tpot_s": None}},
         },
         scenario_toml='title = "Full, then empty"\n',

@@ -77,10 +77,10 @@ class RunData:
     verdicts
         By signal name.
     summary
-        The object that `run --json` prints: flow, latency, goodput, counts, window_s ...
+        The object that `run --json` prints: flow, latency, goodput, counts, window_s ... and, where theory has an
+        answer, `theory` ({"verdict", "period_s", "decode_utilization_ratio", "loss_ratio"}).
     meta
-        The rest of the manifest. The report reads `slots`, `theory` (same keys as the summary's flow, and `verdict`,
-        `period_s`), `classes` ({name: {"ttft_s", "tpot_s"}}), `seed`, `trace`, `ended` and `notes` where given.
+        The rest of the manifest: seed, versions, trace, `ended` (why the run ended).
     """
 
     candidate: str

@@ -1,0 +1,32 @@
+"""`steadyflow report RUN ...`: the page of one run, or of several side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scenarios.errors import UserError
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs, or a folder that holds some.")],
+    perfetto: Annotated[bool, typer.Option(help="Also write a trace for ui.perfetto.dev beside each run.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Where the page goes; else report.html beside the run.")] = None,
+) -> None:
+    """Write a self-contained report.html on recorded runs; candidates are overlaid."""
+    # Drawing needs plotly, which other commands need not wait for.
+    from scenarios.report.page import write_report
+    from scenarios.report.perfetto import write_trace
+    from scenarios.run.record import load, runs_in
+
+    folders = [folder for path in runs for folder in runs_in(path)]
+    if out is not None and out.is_dir():
+        raise UserError(f"{out}: is a folder; --out names the page, such as {out / 'report.html'}")
+    loaded = [load(folder) for folder in dict.fromkeys(folders)]
+    page = write_report(loaded, out or (runs[0] if len(runs) == 1 else folders[0]) / "report.html")
+    typer.echo(f"report: {page}")
+    if perfetto:
+        for folder, data in zip(dict.fromkeys(folders), loaded):
+            typer.echo(f"trace:  {write_trace(data, folder / 'trace.perfetto.json')}")

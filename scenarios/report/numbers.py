@@ -1,0 +1,128 @@
+"""Numbers as people read them, and the rows of the table that stands above every report and in the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+NONE = "–"
+HEADINGS = (
+    "candidate",
+    "verdict",
+    "theory",
+    "decode pool in use",
+    "starved",
+    "TTFT p50 / p99",
+    "TPOT p50 / p99",
+    "E2E p50 / p99",
+    "goodput",
+)
+
+
+def percent(value: float | None) -> str:
+    """Return 0.787 as '78.7 %'."""
+    return NONE if value is None else f"{100 * value:.3g} %" if abs(value) < 0.1 else f"{100 * value:.1f} %"
+
+
+def seconds(value: float | None) -> str:
+    """Return seconds with three figures, in ms below one second."""
+    if value is None or math.isnan(value):
+        return NONE
+    if value == 0:
+        return "0 s"
+    return f"{1e3 * value:.3g} ms" if abs(value) < 1 else f"{plain(value)} s"
+
+
+def plain(value: float | None) -> str:
+    """Return a number with three figures, whole and with separators from a hundred on."""
+    if value is None or math.isnan(value):
+        return NONE
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def words(name: str) -> str:
+    """Return `limit_cycle` as 'limit cycle'."""
+    return name.replace("_", " ")
+
+
+def _mean(value: Any) -> float | None:  # a plain number, or what a comparison gives for one
+    found = value.get("mean") if isinstance(value, Mapping) else value
+    return None if found is None else float(found)
+
+
+def _spread(value: Any) -> float | None:  # half the width of an interval, where there is one
+    if not isinstance(value, Mapping) or value.get("ci95") is None:
+        return None
+    interval = value["ci95"]
+    return float(interval) if isinstance(interval, int | float) else (float(interval[1]) - float(interval[0])) / 2
+
+
+def _ratio(value: Any) -> str:  # as `_mean`
+    mean, spread = _mean(value), _spread(value)
+    if mean is None or spread is None or math.isnan(spread):
+        return percent(mean)
+    return f"{100 * mean:.1f} ±{100 * spread:.1f} %"
+
+
+def _mode(value: Any) -> str:  # a word, or what a comparison gives for one
+    if not isinstance(value, Mapping):
+        return NONE if value is None else str(value)
+    counts = value.get("counts") or {}
+    total, most = sum(counts.values()), counts.get(value.get("mode"), 0)
+    return str(value.get("mode")) if most == total else f"{value.get('mode')} ({most} of {total} seeds)"
+
+
+def _get(summary: Mapping[str, Any], *path: str) -> Any:  # JSON
+    found: Any = summary
+    for name in path:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
+
+
+def theory_text(theory: Mapping[str, Any] | None) -> str:
+    """Say what theory expects: 'limit cycle, 33.4 s, 78.7 % in use'."""
+    if not theory:
+        return NONE
+    parts = []
+    if theory.get("verdict"):
+        parts.append(words(str(theory["verdict"])))
+    if theory.get("period_s") is not None:
+        parts.append(seconds(float(theory["period_s"])))
+    if theory.get("decode_utilization_ratio") is not None:
+        parts.append(f"{percent(float(theory['decode_utilization_ratio']))} in use")
+    if theory.get("loss_ratio") is not None:
+        parts.append(f"cost {percent(float(theory['loss_ratio']))}")
+    return ", ".join(parts) or NONE
+
+
+def headline(summary: Mapping[str, Any]) -> str:
+    """Return the run's verdict in words."""
+    return _mode(_get(summary, "headline"))
+
+
+def row(summary: Mapping[str, Any]) -> list[str]:
+    """Return the cells under `HEADINGS` for one run, or for one candidate of a comparison."""
+
+    def pair(name: str) -> str:
+        ends = [_mean(_get(summary, "latency", name, q)) for q in ("p50", "p99")]
+        return NONE if ends == [None, None] else " / ".join(seconds(end) for end in ends)
+
+    return [
+        str(summary.get("candidate", NONE)),
+        headline(summary),
+        theory_text(_get(summary, "theory")),
+        _ratio(_get(summary, "flow", "decode_utilization_ratio")),
+        _ratio(_get(summary, "flow", "starved_ratio")),
+        pair("ttft_s"),
+        pair("tpot_s"),
+        pair("e2e_s"),
+        _ratio(_get(summary, "goodput", "ratio")),
+    ]
+
+
+def rows(summaries: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Return headings and cells, without the columns in which nobody has anything to say."""
+    cells = [row(summary) for summary in summaries]
+    kept = [i for i in range(len(HEADINGS)) if i < 2 or any(line[i] != NONE for line in cells)]
+    return [HEADINGS[i] for i in kept], [[line[i] for i in kept] for line in cells]

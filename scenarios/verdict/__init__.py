@@ -1,1 +1,22 @@
+"""Says whether a recorded signal oscillates, and what that costs. Read `decide` (the order of the nine words),
+then `cycle` (the statistic and its red-noise null), then `run` (a whole run's signals, flow word and headline).
 
+Pure functions over arrays: no scenario, no plant, no clock; chance only from generators with fixed seeds.
+"""
+
+from scenarios.verdict.decide import judge_signal
+from scenarios.verdict.flow import flow_of, flow_word, headline
+from scenarios.verdict.run import judge_run
+from scenarios.verdict.words import Cost, Series, SignalVerdict, Word
+
+__all__ = [
+    "Cost",
+    "Series",
+    "SignalVerdict",
+    "Word",
+    "flow_of",
+    "flow_word",
+    "headline",
+    "judge_run",
+    "judge_signal",
+]

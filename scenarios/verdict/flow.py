@@ -1,0 +1,131 @@
+"""Whether the decode pool is fed: utilisation, starvation, the flow word, the cost of a swing, and the headline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy import ndimage
+
+from scenarios.verdict.words import Cost, Floats, SignalVerdict, Word
+
+FlowWord = Literal["fed", "starved", "saturated"]
+# A pool below this share of its slots, with work waiting, is starved; more of the window than this and the run is.
+STARVED_BELOW_RATIO, STARVED_SHARE = 0.9, 0.05
+SATURATED_RATIO = 0.95
+
+# A run's headline takes the worst word among its signals.
+SEVERITY: tuple[Word, ...] = (
+    "unbounded",
+    "limit_cycle",
+    "echo",
+    "quasi_cycle",
+    "driven",
+    "ringing",
+    "undecided",
+    "steady",
+    "constant",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """How full the decode pool was kept, over the window.
+
+    `decode_utilization_ratio` is the mean occupancy; `starved_ratio` the share of time below 0.9 N while work waited
+    at the door; `waiting_ratio` the share of time when work waited; `lost_ratio` = 1 - mean occupancy of that time.
+    """
+
+    decode_utilization_ratio: float
+    starved_ratio: float
+    waiting_ratio: float
+    lost_ratio: float
+
+
+def flow_of(occupancy_ratio: Floats, backlog_turns: Floats) -> Flow:
+    """Return the flow of a run from bin means of decode occupancy (share of slots) and of the backlog, shape (n,)."""
+    if len(occupancy_ratio) == 0:
+        return Flow(decode_utilization_ratio=0.0, starved_ratio=0.0, waiting_ratio=0.0, lost_ratio=0.0)
+    waiting = backlog_turns > 0
+    starved = waiting & (occupancy_ratio < STARVED_BELOW_RATIO)
+    return Flow(
+        decode_utilization_ratio=float(occupancy_ratio.mean()),
+        starved_ratio=float(starved.mean()),
+        waiting_ratio=float(waiting.mean()),
+        lost_ratio=float(1 - occupancy_ratio[waiting].mean()) if waiting.any() else 0.0,
+    )
+
+
+def flow_word(flow: Flow, *, endless_work: bool = False) -> FlowWord:
+    """Name the flow.
+
+    `saturated`: the pool is full and work still waits; `starved`: the pool often has free slots while work waits;
+    `fed`: all else. With `endless_work` (the workload keeps turns waiting by construction) a full pool is `fed`,
+    for there the queue at the door says nothing.
+    """
+    if flow.decode_utilization_ratio >= SATURATED_RATIO and flow.waiting_ratio > 0.5 and not endless_work:
+        return "saturated"
+    return "starved" if flow.starved_ratio > STARVED_SHARE else "fed"
+
+
+def added_p99_s(at_s: Floats, latency_s: Floats, period_s: float) -> float | None:
+    """Return how much a cycle adds to the 99th percentile of a latency, seconds (None: under 200 turns).
+
+    The mean latency of each eighth of a period is taken out, leaving the overall mean: what the percentile loses by
+    that is what the swing had added.
+
+    Parameters
+    ----------
+    at_s, latency_s : ndarray
+        Instant and latency of each turn, shape (turns,); NaN latencies are left out.
+    period_s : float
+        The cycle's period.
+    """
+    known = np.isfinite(latency_s) & np.isfinite(at_s)
+    at, latency = at_s[known], latency_s[known]
+    if len(latency) < 200 or period_s <= 0:
+        return None
+    phase = np.floor((at - at.min()) / (period_s / 8)).astype(np.int64)
+    means = np.asarray(ndimage.mean(latency, phase, np.arange(int(phase.max()) + 1)))
+    rest = latency - means[phase] + latency.mean()
+    return float(max(np.quantile(latency, 0.99) - np.quantile(rest, 0.99), 0.0))
+
+
+def cost_of(flow: Flow, added_s: float | None = None) -> Cost:
+    """Return the cost of a run's swing: slots left idle while work waited, and the latency added."""
+    return {"utilization_lost_ratio": flow.lost_ratio, "added_p99_s": added_s}
+
+
+def worst(verdicts: Mapping[str, SignalVerdict]) -> SignalVerdict | None:
+    """Return the verdict that a headline tells: the worst word; among equals the largest swing; None if there is none.
+
+    Among cycles the decode pool's own verdict speaks first, for its swing is what costs.
+    """
+    if not verdicts:
+        return None
+    order = {word: place for place, word in enumerate(SEVERITY)}
+    return min(
+        verdicts.values(),
+        key=lambda one: (order[one.verdict], one.signal != "decode_occupancy_ratio", -one.amplitude_ratio),
+    )
+
+
+def headline(verdicts: Mapping[str, SignalVerdict], word: FlowWord) -> str:
+    """Join a run's verdicts to its flow word, as in "limit cycle, period 33.4 s, cost 21 %, starved" or "steady, fed".
+
+    Signals that are constant do not speak unless all are; a steady pool that loses slots still tells the cost.
+    """
+    one = worst(verdicts)
+    if one is None:
+        return f"undecided, {word}"
+    parts = [one.verdict.replace("_", " ")]
+    if one.verdict == "unbounded":
+        parts[0] = f"unbounded {one.signal}"
+    if one.period_s is not None and one.oscillates | (one.verdict == "driven"):
+        parts.append(f"period {one.period_s:.3g} s")
+    lost = one.cost["utilization_lost_ratio"]
+    if lost is not None and (one.oscillates or word == "starved"):
+        parts.append(f"cost {100 * lost:.0f} %")
+    return ", ".join([*parts, word])

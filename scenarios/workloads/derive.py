@@ -22,7 +22,7 @@ Tokens = NDArray[np.int64]
 
 def order(conversation: Conversation) -> list[tuple[int, int]]:
     """Return (stream, ordinal) of every request by recorded start; within a stream never out of its order."""
-    keyed = []
+    keyed: list[tuple[float, int, int]] = []
     for s, stream in enumerate(conversation.streams):
         starts = np.maximum.accumulate(stream.t_s).tolist()
         keyed.extend((t, s, k) for k, t in enumerate(starts))

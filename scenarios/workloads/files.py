@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -106,10 +107,8 @@ def documents(path: Path, repairs: Repairs) -> Iterator[tuple[str, Any]]:
         return
     while True:
         number, line = first
-        try:
+        with suppress(Skip):
             yield f"{path}:{number}", parse(line, path, number, repairs)
-        except Skip:
-            pass
         try:
             first = next(source)
         except StopIteration:

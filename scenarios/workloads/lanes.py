@@ -119,9 +119,7 @@ class LanesSource:
             cut_s = share * script.duration_s if share > 0.0 else None
         scope = key if self._scope is None else self._scope
         self.conversations_begun += 1
-        self._player.play(
-            script, key=key, scope=scope, play=mix_play(lane, recycle), cut_s=cut_s, primer=self._primer
-        )
+        self._player.play(script, key=key, scope=scope, play=mix_play(lane, recycle), cut_s=cut_s, primer=self._primer)
 
     def _drained(self, tree: Tree, at_s: float) -> None:
         if self._recycle:

@@ -38,7 +38,7 @@ class Stage:
     clock: Clock
     truths: Truths
     births: Iterator[int]
-    class_name: ClassName = ClassName("agent")
+    class_name: ClassName
     draw_stream: int = 0
     draws: int = 0
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -72,9 +73,7 @@ class Stream:
     def all_runs(self) -> list[list[Run]]:
         """Return the block runs of every request; cheaper than asking one by one."""
         first, blocks, offset = self.run_first.tolist(), self.run_blocks.tolist(), self.run_offset.tolist()
-        return [
-            list(zip(first[low:high], blocks[low:high])) for low, high in zip(offset[:-1], offset[1:], strict=True)
-        ]
+        return [list(zip(first[low:high], blocks[low:high])) for low, high in pairwise(offset)]
 
     def ends_s(self) -> NDArray[np.float64]:
         """Return the recorded ends; where the service time is missing, the latest end that think times allow.
@@ -147,7 +146,18 @@ class Corpus:
 class StreamBuilder:
     """Collect requests one by one, then `build` the arrays."""
 
-    __slots__ = ("_blocks", "_first", "_offset", "_rows", "last_t_s", "name", "relation", "system_tokens", "tool_tokens", "waits")
+    __slots__ = (
+        "_blocks",
+        "_first",
+        "_offset",
+        "_rows",
+        "last_t_s",
+        "name",
+        "relation",
+        "system_tokens",
+        "tool_tokens",
+        "waits",
+    )
 
     def __init__(self, name: str, relation: Relation) -> None:
         self.name = name

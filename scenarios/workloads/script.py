@@ -123,7 +123,9 @@ def _part(
     )
 
 
-def _behead(stream: Stream, runs: list[list[Run]], prefix_blocks: int) -> tuple[KvRun, list[bool], list[tuple[Run, ...]]]:
+def _behead(
+    stream: Stream, runs: list[list[Run]], prefix_blocks: int
+) -> tuple[KvRun, list[bool], list[tuple[Run, ...]]]:
     """Part each chain that begins with the stream's tools and system prompt into that head and the rest."""
     model = blocks.head(runs[0], prefix_blocks)
     scope = mix(mix(SHARED_SCOPE, stream.tool_tokens), stream.system_tokens)

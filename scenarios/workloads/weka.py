@@ -60,7 +60,9 @@ def read(path: Path, *, on_error: OnError = "repair", subagent_clock: ClockBase 
                 wrong = f"{conversation.block_tokens}; the conversations before it have {conversations[0].block_tokens}"
                 raise repairs.refuse("mixed block sizes", f"{at}: block_size", wrong)
             if scopes and scope not in scopes:
-                raise repairs.refuse("mixed scopes", f"{at}: hash_id_scope", f"{scope}; before it: {next(iter(scopes))}")
+                raise repairs.refuse(
+                    "mixed scopes", f"{at}: hash_id_scope", f"{scope}; before it: {next(iter(scopes))}"
+                )
             scopes.setdefault(scope, at)
             conversations.append(_renamed(conversation, names, at, repairs))
         except Skip:

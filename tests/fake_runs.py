@@ -33,7 +33,7 @@ def fake_run(
     signals = _signals(turns, slots, horizon_s, cluster)
     objectives = {"chat": Objective(ttft_s=30.0, tpot_s=0.1), "agent": Objective(ttft_s=60.0)}
     window_s = (warmup_s, horizon_s)
-    summary = summarize(turns, signals, window_s=window_s, slots=slots, objectives=objectives)
+    summary = summarize(turns, signals, window_s=window_s, endless_work=True, objectives=objectives)
     verdicts = {
         name: _verdict(signals, name, column, relay, window_s)
         for name, column in (

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from scenarios.run import metrics
 from scenarios.run.metrics import Objective, summarize
+from scenarios.verdict import flow as verdict_flow
+from scenarios.verdict import run as verdict_run
 from tests.fake_runs import fake_run
 
 WORDS = ["retired", "rejected:overload", "failed:worker_lost", "waiting", "decoding"]
@@ -39,7 +41,6 @@ def bins(occupancy: list[float], backlog: list[float], width_s: float = 1.0) -> 
             "t_s": np.arange(n) * width_s,
             "decode_occupancy_ratio_mean": occupancy,
             "backlog_turns_mean": backlog,
-            "backlog_turns_min": backlog,
             "arrived_turns": np.ones(n),
             "admitted_turns": np.ones(n),
             "retired_turns": np.ones(n),
@@ -103,18 +104,34 @@ def test_a_run_shorter_than_its_warm_up_has_no_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("occupancy", "backlog", "word"),
+    ("occupancy", "backlog", "endless", "word"),
     [
-        ([1.0] * 8, [600.0] * 8, "fed"),
-        ([0.5] * 8, [600.0] * 8, "starved"),
-        ([0.5] * 8, [0.0] * 8, "fed"),
-        ([1.0] * 8, [0.0, 50, 100, 150, 200, 250, 300, 350], "saturated"),
-        ([0.5] + [1.0] * 39, [600.0] * 40, "fed"),
+        ([1.0] * 8, 600.0, True, "fed"),
+        ([1.0] * 8, 600.0, False, "saturated"),
+        ([0.5] * 8, 600.0, True, "starved"),
+        ([0.5] * 8, 0.0, False, "fed"),
+        ([0.5] + [1.0] * 39, 600.0, True, "fed"),
     ],
-    ids=["full, line stands", "work waits, pool does not", "underloaded", "line grows", "a hungry fortieth"],
+    ids=["full, endless work", "full, work waits", "work waits, pool does not", "underloaded", "a hungry fortieth"],
 )
-def test_the_flow_word(occupancy: list[float], backlog: list[float], word: str) -> None:
-    assert metrics.flow(bins(occupancy, backlog), (0.0, float(len(occupancy))), slots=512)["fed"] == word
+def test_the_flow_word(occupancy: list[float], backlog: float, endless: bool, word: str) -> None:
+    n = len(occupancy)
+    assert metrics.flow(bins(occupancy, [backlog] * n), (0.0, float(n)), endless_work=endless)["fed"] == word
+
+
+@pytest.mark.parametrize("relay", [True, False])
+@pytest.mark.parametrize("endless", [True, False])
+def test_the_summary_and_the_verdict_agree_on_the_flow(relay: bool, endless: bool) -> None:
+    run = fake_run(relay=relay)
+    mine = metrics.flow(run.signals, run.window_s, endless_work=endless)
+    window = verdict_run.window_of(run.signals, *run.window_s)
+    theirs = verdict_flow.flow_of(
+        window["decode_occupancy_ratio_mean"].to_numpy(), window["backlog_turns_mean"].to_numpy()
+    )
+    assert mine["decode_utilization_ratio"] == pytest.approx(theirs.decode_utilization_ratio)
+    assert mine["starved_ratio"] == pytest.approx(theirs.starved_ratio)
+    assert mine["backlogged_ratio"] == pytest.approx(theirs.waiting_ratio)
+    assert mine["fed"] == verdict_flow.flow_word(theirs, endless_work=endless)
 
 
 def test_a_rejected_turn_has_missed_and_an_unnamed_class_promises_nothing() -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from array import array
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from scenarios.errors import UserError
-from scenarios.run.judged import verdict_json
 from scenarios.run.record import TURN_SCHEMA, RunData, RunFolder, load, runs_in, write
+from scenarios.run.sink import FolderSink
 from tests.fake_runs import fake_run
 
 
@@ -33,7 +35,7 @@ def test_what_is_read_is_what_was_written(run: RunData, tmp_path: Path) -> None:
     assert back.meta == run.meta
     assert back.scenario_toml == run.scenario_toml
     for name, verdict in run.verdicts.items():
-        assert verdict_json(back.verdicts[name]) == verdict_json(verdict)
+        assert back.verdicts[name].to_json() == verdict.to_json()
         np.testing.assert_array_equal(back.verdicts[name].acf, verdict.acf)
         np.testing.assert_array_equal(back.verdicts[name].spectrum_hz, verdict.spectrum_hz)
 
@@ -122,3 +124,30 @@ def test_a_folder_of_runs_means_all_of_them_by_name(run: RunData, tmp_path: Path
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="no run's folder"):
         runs_in(tmp_path / "empty")
+
+
+def test_the_recorders_chunks_become_rows(run: RunData, tmp_path: Path) -> None:
+    outcomes, classes = ["retired", "filling", "ready", "decoding"], ["chat", "agent"]
+    rows = run.turns.assign(
+        **{
+            "class": run.turns["class"].map(classes.index),
+            "outcome": run.turns["outcome"].map(outcomes.index),
+        }
+    )
+    codes = {"q": "int64", "Q": "uint64", "i": "int32", "d": "float64"}
+    kinds = {pa.int64(): "q", pa.uint64(): "Q", pa.float64(): "d"}
+    columns = {}
+    for f in TURN_SCHEMA:
+        code = kinds.get(f.type, "i")
+        columns[f.name] = array(code, rows[f.name].to_numpy().astype(codes[code]).tolist())
+    with RunFolder(tmp_path / "a") as folder:
+        sink = FolderSink(folder)
+        sink.turns(columns, classes, outcomes)
+        sink.signals({name: array("d", run.signals[name].tolist()) for name in run.signals})
+        sink.event(run.events[0])
+        folder.finish(candidate="c", title="", question="", meta={}, summary=run.summary, verdicts={}, scenario_toml="")
+    back = load(tmp_path / "a")
+    words = {"class": str, "outcome": str}
+    pd.testing.assert_frame_equal(back.turns.astype(words), run.turns.astype(words), check_dtype=False)
+    pd.testing.assert_frame_equal(back.signals, run.signals)
+    assert back.events == run.events

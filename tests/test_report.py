@@ -19,10 +19,12 @@ from typer.testing import CliRunner
 from scenarios.cli.report import report
 from scenarios.errors import UserError
 from scenarios.report import perfetto
+from scenarios.report.header import answer
 from scenarios.report.numbers import percent, rows, seconds
 from scenarios.report.page import page
 from scenarios.report.panel import shown
 from scenarios.report.panels.repetition import by_period
+from scenarios.report.panels.timeline import LANES, strips
 from scenarios.report.table import verdict_table
 from scenarios.run.figures import DASHES, PALETTE, look, thin
 from scenarios.run.record import RunData, write
@@ -215,3 +217,34 @@ def test_the_command_writes_the_page_and_the_trace(runs: list[RunData], tmp_path
 def test_a_missing_run_is_the_users_mistake(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="nothing of that name"):
         report([tmp_path / "none"])
+
+
+CLUSTER = ("pools", "kv", "timeline")
+
+
+def test_cluster_panels_appear_only_with_their_data(html: str) -> None:
+    cluster = page([fake_run(cluster=True, horizon_s=150.0)])
+    assert [name for name in CLUSTER if f'id="panel-{name}"' not in cluster] == []
+    assert [name for name in CLUSTER if f'id="panel-{name}"' in html] == []
+
+
+def test_the_timeline_draws_the_turns_of_its_workers() -> None:
+    run = fake_run(cluster=True, horizon_s=150.0)
+    found, (first, until) = strips(run)
+    assert {strip.role for strip in found} == {"fill", "decode"}
+    for strip in found:
+        assert np.all(strip.begins >= first)
+        assert np.all(strip.ends <= until)
+        assert strip.lane.max() < LANES
+    worker = found[-1].worker
+    own = run.turns[(run.turns["decode_worker"] == worker)]
+    at = (first + until) / 2
+    inside = int(((own["joined_s"] <= at) & ~(own["ended_s"] <= at)).sum())
+    drawn = int(((found[-1].begins <= at) & (found[-1].ends > at)).sum())
+    assert drawn <= inside <= found[-1].depth
+
+
+def test_the_answer_counts_who_swings_and_names_the_best_of_the_rest(runs: list[RunData]) -> None:
+    said = answer(shown(runs))
+    assert said.startswith("1 of 2 candidates swing or starve; of the others, predictive_buffer keeps most")
+    assert answer(shown(runs[:1])).startswith("retirement_gate: limit cycle, period 3")

@@ -24,12 +24,26 @@ HOW = (
 def top(runs: Sequence[Shown]) -> str:
     """Return the title, the question, the answer in a sentence and both tables, as HTML."""
     first = runs[0].run
-    answers = "; ".join(f"<b>{escape(s.name)}</b>: {escape(headline(s.run.summary))}" for s in runs[:8])
     return (
         f"<header><h1>{escape(first.title or first.candidate)}</h1>"
-        f'<p class="question">{escape(first.question)}</p><p>{answers}.</p></header>'
+        f'<p class="question">{escape(first.question)}</p><p id="answer">{escape(answer(runs))}</p></header>'
         f"{_verdicts(runs)}{_by_signal(runs)}"
     )
+
+
+def answer(runs: Sequence[Shown]) -> str:
+    """Say in a sentence how many candidates swing or starve, and which of the calm ones uses the pool best."""
+    said = {s.name: headline(s.run.summary) for s in runs}
+    if len(runs) == 1:
+        return f"{runs[0].name}: {said[runs[0].name]}."
+    calm = [s for s in runs if tone(said[s.name]) != BAD]
+    bad = len(runs) - len(calm)
+    first = f"{bad} of {len(runs)} candidates swing or starve" if bad else "No candidate swings or starves"
+    used = {s.name: (s.run.summary.get("flow") or {}).get("decode_utilization_ratio") or 0.0 for s in calm}
+    if not calm:
+        return f"{first}."
+    best = max(used, key=lambda name: used[name])
+    return f"{first}; of the others, {best} keeps most of the decode pool in use: {percent(used[best])} ({said[best]})."
 
 
 def _verdicts(runs: Sequence[Shown]) -> str:

@@ -10,7 +10,7 @@ from plotly.offline import get_plotlyjs
 
 from scenarios.report import header
 from scenarios.report.panel import Panel, Shown, shown
-from scenarios.report.panels import admission, latency, levels, occupancy, repetition, stages
+from scenarios.report.panels import admission, classes, latency, levels, occupancy, pools, repetition, stages, timeline
 from scenarios.report.style import CSS, SCRIPT
 from scenarios.run.record import RunData
 
@@ -21,8 +21,12 @@ PANELS: tuple[Callable[[Sequence[Shown]], Panel | None], ...] = (
     levels.backlog,
     stages.panel,
     latency.panel,
+    classes.panel,
     repetition.autocorrelation,
     repetition.spectrum,
+    pools.occupancy,
+    pools.memory,
+    timeline.panel,
 )
 _REMOVED = ["zoom2d", "pan2d", "select2d", "lasso2d", "zoomIn2d", "zoomOut2d", "autoScale2d"]
 CONFIG = {"responsive": True, "displaylogo": False, "modeBarButtonsToRemove": _REMOVED}

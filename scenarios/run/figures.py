@@ -74,9 +74,15 @@ def bin_middles(signals: pd.DataFrame) -> Floats:
     return start + (start[1] - start[0]) / 2 if len(start) > 1 else start
 
 
+def level_column(signals: pd.DataFrame, name: str) -> str:
+    """Return the column of a level's mean, or the plain column where only that was recorded."""
+    return f"{name}_mean" if f"{name}_mean" in signals else name
+
+
 def level(signals: pd.DataFrame, name: str, points: int = POINTS) -> tuple[Floats, ...]:
-    """Return a level signal thinned: (t, mean, low, high)."""
-    mean, low, high = (signals[f"{name}_{part}"].to_numpy(dtype=float) for part in ("mean", "min", "max"))
+    """Return a level signal thinned: (t, mean, low, high); a column without least and greatest is its own band."""
+    parts = [f"{name}_{part}" for part in ("mean", "min", "max")]
+    mean, low, high = (signals[p if p in signals else name].to_numpy(dtype=float) for p in parts)
     return thin(bin_middles(signals), mean, low, high, points)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -29,7 +29,7 @@ class Verdict(Protocol):
     @property
     def periods(self) -> float | None: ...
     @property
-    def cost(self) -> Mapping[str, float | None]: ...
+    def cost(self) -> Mapping[str, object]: ...
     @property
     def reason(self) -> str: ...
     @property
@@ -40,6 +40,10 @@ class Verdict(Protocol):
     def spectrum_hz(self) -> Sequence[float] | np.ndarray: ...
     @property
     def spectrum(self) -> Sequence[float] | np.ndarray: ...
+
+    def to_json(self) -> dict[str, object]:
+        """Return the verdict without its arrays, ready for JSON."""
+        ...
 
 
 def _no_curve() -> np.ndarray:
@@ -58,20 +62,19 @@ class RecordedVerdict:
     regularity: float | None = None
     envelope_cv: float | None = None
     periods: float | None = None
-    cost: Mapping[str, float | None] = field(default_factory=dict)
+    cost: Mapping[str, object] = field(default_factory=dict)
     reason: str = ""
     acf_lags_s: np.ndarray = field(default_factory=_no_curve, repr=False)
     acf: np.ndarray = field(default_factory=_no_curve, repr=False)
     spectrum_hz: np.ndarray = field(default_factory=_no_curve, repr=False)
     spectrum: np.ndarray = field(default_factory=_no_curve, repr=False)
 
+    def to_json(self) -> dict[str, object]:
+        """Return the verdict without its arrays, as it was read."""
+        return {name: getattr(self, name) for name in JSON_FIELDS}
+
 
 JSON_FIELDS = (
     *("verdict", "period_s", "amplitude_ratio", "damping_ratio", "p_value", "cost"),
     *("regularity", "envelope_cv", "periods", "reason"),
 )
-
-
-def verdict_json(verdict: Verdict) -> dict[str, Any]:
-    """Return the verdict without its arrays, ready for JSON."""
-    return {name: getattr(verdict, name) for name in JSON_FIELDS}

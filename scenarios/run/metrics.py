@@ -8,7 +8,7 @@ arrived = retired + rejected + failed + in_flight holds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,6 @@ Window = tuple[float, float]
 
 # A pool under 0.9 N starves; more than a twentieth of the window makes the run starved. A pool over 0.95 N is full.
 STARVED_BELOW_RATIO, STARVED_SHARE_RATIO, FULL_RATIO = 0.9, 0.05, 0.95
-# A line at the door that grows by more than this share of the pool's slots from the window's first quarter to its
-# last has no end in sight: the pool is offered more than it can serve.
-GROWTH_RATIO = 0.1
 QUANTILES = {"p50": 0.50, "p90": 0.90, "p99": 0.99}
 STAGES = {
     "waiting": ("arrived_s", "released_s"),
@@ -45,7 +42,7 @@ def summarize(
     signals: pd.DataFrame,
     *,
     window_s: Window,
-    slots: int | None = None,
+    endless_work: bool = False,
     objectives: Mapping[str, Objective] | None = None,
 ) -> dict[str, Any]:
     """Return `flow`, `latency`, `goodput`, `by_class`, `counts` and `window_s` of a run.
@@ -56,8 +53,8 @@ def summarize(
         Tables as recorded; `turns` may be empty (a fluid plant), then the counts come from the signals.
     window_s
         First and last second that count.
-    slots
-        Decode slots N, the scale for a growing line; None: the largest level of decoding seen.
+    endless_work
+        The workload keeps turns waiting by construction, so the line at the door says nothing of the pool.
     objectives
         By class; a class that is not named promises nothing, and every retired turn of it counts as good.
     """
@@ -71,9 +68,10 @@ def summarize(
             "counts": counts(own),
             "latency": latency(own, window_s),
             "goodput": goodput(own, window_s, objectives),
+            "objectives": asdict(objectives.get(name, Objective())),
         }
     return {
-        "flow": flow(signals, window_s, slots),
+        "flow": flow(signals, window_s, endless_work=endless_work),
         "latency": latency(turns, window_s),
         "goodput": goodput(turns, window_s, objectives),
         "by_class": by_class,
@@ -94,13 +92,12 @@ def bins_inside(signals: pd.DataFrame, window_s: Window) -> tuple[NDArray[np.boo
     return (start >= window_s[0] - slack) & (start + widths <= window_s[1] + slack), widths
 
 
-def flow(signals: pd.DataFrame, window_s: Window, slots: int | None = None) -> dict[str, Any]:
+def flow(signals: pd.DataFrame, window_s: Window, *, endless_work: bool = False) -> dict[str, Any]:
     """Return how well the decode pool was kept fed.
 
-    `starved_ratio` is the share of the window in which the pool was under 0.9 N while work waited at the door, by bins:
-    the bin's mean occupancy, and a line that was never empty within the bin. `fed` is `saturated` when the pool is
-    full and the line at the door keeps growing, `starved` when it starves for more than a twentieth of the window,
-    else `fed`.
+    `starved_ratio` is the share of the window, by bins, in which the pool was under 0.9 N while work waited at the
+    door. `fed` is `saturated` when the pool is full and work still waits (unless the work is endless by construction),
+    `starved` when it starves for more than a twentieth of the window, else `fed`.
     """
     inside, widths = bins_inside(signals, window_s)
     w = widths[inside]
@@ -113,17 +110,14 @@ def flow(signals: pd.DataFrame, window_s: Window, slots: int | None = None) -> d
     def mean(values: NDArray[Any]) -> float:  # floats, or truths as shares of time
         return float(np.average(values, weights=w))
 
-    occupancy, waits = column("decode_occupancy_ratio_mean"), column("backlog_turns_min") > 0
+    occupancy, waits = column("decode_occupancy_ratio_mean"), column("backlog_turns_mean") > 0
     utilization = mean(occupancy)
     starved = mean((occupancy < STARVED_BELOW_RATIO) & waits)
     backlog = column("backlog_turns_mean")
-    scale = slots or max(float(column("decoding_turns_max").max()), 1.0)
-    if starved > STARVED_SHARE_RATIO:
-        word = "starved"
-    elif utilization >= FULL_RATIO and mean(waits) > 0.5 and _growth(backlog) > GROWTH_RATIO * scale:
+    if utilization >= FULL_RATIO and mean(waits) > 0.5 and not endless_work:
         word = "saturated"
     else:
-        word = "fed"
+        word = "starved" if starved > STARVED_SHARE_RATIO else "fed"
     span = float(w.sum())
     return {
         "decode_utilization_ratio": utilization,
@@ -137,11 +131,6 @@ def flow(signals: pd.DataFrame, window_s: Window, slots: int | None = None) -> d
         "admission_per_s": float(column("admitted_turns").sum()) / span,
         "retirement_per_s": float(column("retired_turns").sum()) / span,
     }
-
-
-def _growth(values: Floats) -> float:
-    quarter = max(1, len(values) // 4)
-    return float(values[-quarter:].mean() - values[:quarter].mean())
 
 
 def quantiles(values: Floats) -> dict[str, float | None]:

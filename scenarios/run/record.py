@@ -33,7 +33,7 @@ import pyarrow.parquet as pq
 import zstandard
 
 from scenarios.errors import UserError
-from scenarios.run.judged import JSON_FIELDS, RecordedVerdict, Verdict, verdict_json
+from scenarios.run.judged import JSON_FIELDS, RecordedVerdict, Verdict
 
 _WORD = pa.dictionary(pa.int16(), pa.string())
 TURN_SCHEMA = pa.schema(
@@ -157,7 +157,7 @@ class RunFolder:
         self._append("curves.parquet", _curves(verdicts))
         self._close()
         manifest = {"candidate": candidate, "title": title, "question": question, **meta}
-        judged = {name: verdict_json(verdict) for name, verdict in verdicts.items()}
+        judged = {name: verdict.to_json() for name, verdict in verdicts.items()}
         (self._part / "manifest.json").write_bytes(orjson.dumps(manifest, option=JSON_OPTIONS))
         (self._part / "verdict.json").write_bytes(
             orjson.dumps({"summary": summary, "verdict": judged}, option=JSON_OPTIONS)

@@ -1,0 +1,145 @@
+"""Open what people have: plain, gzip or zstd, a file or a directory, one line in memory at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import orjson
+import zstandard
+
+from scenarios.errors import UserError
+from scenarios.workloads.repairs import Repairs, Skip
+
+CHUNK_BYTES = 1 << 18
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+
+
+def members(path: Path, suffixes: tuple[str, ...] = (".json", ".jsonl")) -> list[Path]:
+    """Return the files that a path names: itself, or a directory's files with these suffixes, in name order.
+
+    Raises
+    ------
+    UserError
+        Where the path does not exist or the directory holds no such file.
+    """
+    if not path.exists():
+        raise UserError(f"{path}: no such file or directory")
+    if path.is_file():
+        return [path]
+    wanted = tuple(suffix + pack for suffix in suffixes for pack in ("", ".gz", ".zst"))
+    found = sorted(p for p in path.iterdir() if p.is_file() and p.name.endswith(wanted))
+    if not found:
+        raise UserError(f"{path}: the directory holds no {', '.join(suffixes)} file (plain, .gz or .zst)")
+    return found
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    """Yield the file's content, unpacked by what its first bytes say; raise UserError where it breaks off."""
+    with path.open("rb") as file:
+        start = file.read(4)
+        file.seek(0)
+        if start[:2] == GZIP:
+            new: Any = lambda: zlib.decompressobj(31)  # noqa: E731  (zlib and zstandard share no typed protocol)
+        elif start == ZSTD:
+            new = lambda: zstandard.ZstdDecompressor().decompressobj()  # noqa: E731
+        else:
+            while chunk := file.read(CHUNK_BYTES):
+                yield chunk
+            return
+        unpack = new()
+        try:
+            while packed := file.read(CHUNK_BYTES):
+                yield unpack.decompress(packed)
+                while unpack.eof and (rest := unpack.unused_data):
+                    unpack = new()
+                    yield unpack.decompress(rest)
+        except (zlib.error, zstandard.ZstdError) as error:
+            raise UserError(f"{path}: byte {file.tell()}: the compressed data is damaged ({error})") from None
+        if not unpack.eof:
+            raise UserError(f"{path}: the compressed file is truncated: it breaks off before its end mark")
+
+
+def lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield (line number from 1, line without its end) for every line that is not blank."""
+    number, parts = 1, list[bytes]()
+    for chunk in _chunks(path):
+        pieces = chunk.split(b"\n")
+        for piece in pieces[:-1]:
+            line = b"".join((*parts, piece))
+            parts = []
+            if line.strip():
+                yield number, line.rstrip(b"\r")
+            number += 1
+        parts.append(pieces[-1])
+    line = b"".join(parts)
+    if line.strip():
+        yield number, line.rstrip(b"\r")
+
+
+def documents(path: Path, repairs: Repairs) -> Iterator[tuple[str, Any]]:
+    """Yield (place, parsed JSON value) for each line of a JSONL file, or once for a file that is one JSON value.
+
+    A first line that opens and closes an object says JSONL; so does the file's name. Lines that are not JSON raise
+    UserError with line and byte, or are left out and counted under `skip`.
+    """
+    source = lines(path)
+    try:
+        first = next(source)
+    except StopIteration:
+        raise UserError(f"{path}: the file is empty; a trace was expected") from None
+    stripped = first[1].strip()
+    by_line = ".jsonl" in path.name or (stripped[:1] == b"{" and stripped[-1:] == b"}")
+    if not by_line:
+        number, line = first
+        rows = [line]
+        for following, line in source:
+            rows.extend([b""] * (following - number - 1))
+            rows.append(line)
+            number = following
+        value = parse(b"\n".join(rows), path, 1, repairs)
+        for k, item in enumerate(value if isinstance(value, list) else [value]):
+            yield (f"{path}: [{k}]" if isinstance(value, list) else f"{path}"), item
+        return
+    while True:
+        number, line = first
+        with suppress(Skip):
+            yield f"{path}:{number}", parse(line, path, number, repairs)
+        try:
+            first = next(source)
+        except StopIteration:
+            return
+        except UserError as error:
+            if repairs.on_error != "skip":
+                raise
+            repairs.note("file broken off", str(error), "what came before it was kept")
+            return
+
+
+def parse(line: bytes, path: Path, number: int, repairs: Repairs) -> Any:
+    """Parse one JSON text; a syntax error names file, line and byte."""
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        at = f"{path}:{number + error.lineno - 1}"
+        raise repairs.refuse(
+            "malformed JSON", at, f"byte {error.colno}: not JSON ({error.msg}); one whole JSON value was expected"
+        ) from None
+
+
+def sha256(paths: list[Path]) -> str:
+    """Return the SHA-256 of the files as they are stored, as `sha256sum` prints it (several: of their digests)."""
+    digests = []
+    for path in paths:
+        whole = hashlib.sha256()
+        with path.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                whole.update(chunk)
+        digests.append(whole.hexdigest())
+    if len(digests) == 1:
+        return digests[0]
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest()

@@ -1,0 +1,136 @@
+"""A closed loop of lanes: N live session trees, as AgentX runs them (InferenceX `agentx` preset, agentx-harness).
+
+`lanes` counts live session TREES, never requests or a rate. A lane is held until its whole tree has drained, then draws
+its next conversation and plays it from the start under a fresh naming scope (AgentX's cache-bust mark). The first
+conversation of each lane is cut at t*, uniform in `start_window` of its recorded run. What a lane draws is a hash of
+(lane, recycle number): a policy cannot change which conversation comes next, only when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from orchestrator.rng import mix, stream_key, uniform
+from orchestrator.turn import TurnId, TurnView
+from scenarios.errors import UserError
+from scenarios.workloads.player import Player, Stage, Tree
+from scenarios.workloads.script import Script
+
+
+class LanesSource:
+    """N lanes of live session trees; satisfies the `Source` protocol.
+
+    Parameters
+    ----------
+    stage : Stage
+        Clock, hidden halves, birth numbers and class.
+    scripts : sequence of Script
+        The conversations to draw from, with equal chance.
+    lanes : int
+        Live session trees.
+    seed : int
+        The scenario's root seed; `name` names this source's own streams.
+    start_window : (float, float)
+        Where in the recorded run the first conversation of each lane is cut, as shares of its length; (0, 0) starts
+        every lane at the beginning.
+    primer : bool
+        Send the one request before the cut first, so that its context exists when the measured ones come.
+    tree_idle_cap_s, system_idle_cap_s : float, optional
+        The two idle caps; see `player`.
+    ramp_s : float
+        Spread the lanes' starts evenly over this time.
+    recycle : bool
+        False: a drained lane stays empty.
+    scope : int, optional
+        One naming scope for all plays (global block ids, no cache-bust mark).
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        scripts: Sequence[Script],
+        *,
+        lanes: int,
+        seed: int,
+        name: str = "lanes",
+        start_window: tuple[float, float] = (0.25, 0.75),
+        primer: bool = True,
+        tree_idle_cap_s: float | None = 300.0,
+        system_idle_cap_s: float | None = None,
+        ramp_s: float = 0.0,
+        recycle: bool = True,
+        scope: int | None = None,
+    ) -> None:
+        if not scripts:
+            raise UserError("the workload has no conversation to draw from")
+        self._stage = stage
+        self._scripts = list(scripts)
+        self._lanes = lanes
+        self._window = start_window
+        self._primer = primer
+        self._ramp_s = ramp_s
+        self._recycle = recycle
+        self._scope = scope
+        self._draw = stream_key(seed, f"workload.{name}.conversation")
+        self._cut = stream_key(seed, f"workload.{name}.cut")
+        self._root = stream_key(seed, f"workload.{name}.key")
+        self._player = Player(
+            stage, self._drained, tree_idle_cap_s=tree_idle_cap_s, system_idle_cap_s=system_idle_cap_s
+        )
+        self._waiting = lanes
+        self.conversations_begun = 0
+
+    @property
+    def player(self) -> Player:
+        """The player, with its counts of turns abandoned and of idle time cut."""
+        return self._player
+
+    def start(self, arrive: Callable[[TurnView], None]) -> None:
+        """Begin every lane at its place in the ramp."""
+        self._player.start(arrive)
+        now_s = self._stage.clock.now()
+        for lane in range(self._lanes):
+            self._stage.clock.at(now_s + self._ramp_s * lane / self._lanes, self._begin, (lane, 0))
+
+    def admitted(self, turn_id: TurnId, at_s: float) -> None:
+        """Lanes do not follow the gate."""
+
+    def ended(self, turn_id: TurnId, at_s: float, outcome: str) -> None:
+        """Hear that a turn ended."""
+        self._player.ended(turn_id, at_s, outcome)
+
+    def exhausted(self) -> bool:
+        """Lanes that recycle never run dry; others do when every tree has drained."""
+        return not self._recycle and self._waiting == 0 and self._player.trees == 0
+
+    def draw(self, lane: int, recycle: int) -> int:
+        """Return the index of the conversation that this lane plays at this recycle number."""
+        return int(uniform(self._draw, mix(lane, recycle)) * len(self._scripts))
+
+    def _begin(self, play: tuple[int, int]) -> None:
+        lane, recycle = play
+        script = self._scripts[self.draw(lane, recycle)]
+        key = mix(mix(self._root, lane), recycle)
+        cut_s = None
+        if recycle == 0:
+            self._waiting -= 1
+            low, high = self._window
+            share = low + (high - low) * uniform(self._cut, lane)
+            cut_s = share * script.duration_s if share > 0.0 else None
+        scope = key if self._scope is None else self._scope
+        self.conversations_begun += 1
+        self._player.play(script, key=key, scope=scope, play=mix_play(lane, recycle), cut_s=cut_s, primer=self._primer)
+
+    def _drained(self, tree: Tree, at_s: float) -> None:
+        if self._recycle:
+            lane, recycle = divmod(tree.play, PLAYS)
+            self._stage.clock.at(at_s, self._begin, (lane, recycle + 1))
+
+
+PLAYS = 1 << 32
+"""Recycles of one lane that a play number can tell apart."""
+
+
+def mix_play(lane: int, recycle: int) -> int:
+    """Return the play number of (lane, recycle); `divmod(play, PLAYS)` undoes it."""
+    return lane * PLAYS + recycle

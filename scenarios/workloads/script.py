@@ -1,0 +1,153 @@
+"""A conversation made ready to play: everything that a turn needs, looked up once at load.
+
+Gaps run from END to start. Request k of a stream starts `gap_s[k]` after the last of its predecessors has ended: the
+request before it in its stream, and those that it waits for in others. Recorded service time is inside no gap:
+
+    gap = think_s where the source states it and the request waits for nothing else,
+          else max(0, recorded start - latest recorded end of its predecessors)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from orchestrator.rng import mix
+from orchestrator.turn import KvChain, KvRun
+from scenarios.workloads import blocks
+from scenarios.workloads.blocks import Run
+from scenarios.workloads.record import Conversation, Corpus, Stream
+
+Node = tuple[int, int]
+"""(stream, ordinal) of a request."""
+SHARED_SCOPE = 0x5EED_0F_5EED
+"""Mixed into the scope of prefixes that many sessions share; any constant would do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One stream as lists, one entry a request; `after[k]` are requests of other streams that wait for request k."""
+
+    t_s: list[float]
+    gap_s: list[float]
+    prompt_tokens: list[int]
+    output_tokens: list[int]
+    service_s: list[float | None]
+    runs: list[tuple[Run, ...]]
+    headed: list[bool]
+    head: KvRun | None
+    after: dict[int, list[Node]]
+
+    def chain(self, k: int, scope: int, block_tokens: int) -> KvChain:
+        """Return the prompt's chain under this play's scope: a shared head where there is one, then its own runs."""
+        own = [KvRun(scope, first, count) for first, count in self.runs[k]]
+        if self.headed[k] and self.head is not None:
+            return KvChain((self.head, *own), block_tokens)
+        return KvChain(tuple(own), block_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A session tree ready to play. `gates`: for requests that wait for other streams, all their predecessors there."""
+
+    name: str
+    block_tokens: int
+    parts: tuple[Part, ...]
+    gates: dict[Node, tuple[Node, ...]]
+    requests: int
+    duration_s: float
+    start_s: float | None
+
+
+def script(conversation: Conversation, *, share_prefix: bool = False, scope: int | None = None) -> Script:
+    """Make a conversation ready to play.
+
+    Parameters
+    ----------
+    conversation : Conversation
+    share_prefix : bool
+        Give the leading tools-and-system part a scope of its own, the same for every stream of equal tool and system
+        lengths: sessions then share it, as they do behind one client version.
+    scope : int, optional
+        A naming scope that is the same for all conversations (global block ids); None: each play has its own.
+    """
+    ends = [stream.ends_s() for stream in conversation.streams]
+    gates = {
+        (s, k): waits for s, stream in enumerate(conversation.streams) for k, waits in sorted(stream.waits.items())
+    }
+    after: list[dict[int, list[Node]]] = [{} for _ in conversation.streams]
+    for node, waits in gates.items():
+        for s, k in waits:
+            after[s].setdefault(k, []).append(node)
+    parts = tuple(
+        _part(conversation, s, ends, after[s], share_prefix and scope is None) for s in range(len(conversation.streams))
+    )
+    return Script(
+        name=conversation.name,
+        block_tokens=conversation.block_tokens,
+        parts=parts,
+        gates=gates,
+        requests=conversation.requests,
+        duration_s=conversation.duration_s,
+        start_s=conversation.start_s,
+    )
+
+
+def scripts(corpus: Corpus, *, share_prefix: bool = False) -> list[Script]:
+    """Make every conversation of a corpus ready to play."""
+    return [script(conversation, share_prefix=share_prefix) for conversation in corpus.conversations]
+
+
+def _part(
+    conversation: Conversation, s: int, ends: list[np.ndarray], after: dict[int, list[Node]], share_prefix: bool
+) -> Part:
+    stream = conversation.streams[s]
+    runs = stream.all_runs()
+    head, headed, own = None, [False] * len(runs), [tuple(r) for r in runs]
+    prefix_blocks = (stream.tool_tokens + stream.system_tokens) // conversation.block_tokens
+    if share_prefix and prefix_blocks and runs:
+        head, headed, own = _behead(stream, runs, prefix_blocks)
+    service: list[float | None] = [None if v != v else v for v in stream.service_s.tolist()]
+    return Part(
+        t_s=np.maximum.accumulate(stream.t_s).tolist(),
+        gap_s=_gaps(stream, ends, s),
+        prompt_tokens=stream.prompt_tokens.tolist(),
+        output_tokens=stream.output_tokens.tolist(),
+        service_s=service,
+        runs=own,
+        headed=headed,
+        head=head,
+        after=after,
+    )
+
+
+def _behead(
+    stream: Stream, runs: list[list[Run]], prefix_blocks: int
+) -> tuple[KvRun, list[bool], list[tuple[Run, ...]]]:
+    """Part each chain that begins with the stream's tools and system prompt into that head and the rest."""
+    model = blocks.head(runs[0], prefix_blocks)
+    scope = mix(mix(SHARED_SCOPE, stream.tool_tokens), stream.system_tokens)
+    headed = [blocks.common(model, chain) == prefix_blocks for chain in runs]
+    own = [tuple(blocks.tail(c, prefix_blocks) if is_headed else c) for c, is_headed in zip(runs, headed)]
+    return KvRun(scope, 0, prefix_blocks), headed, own
+
+
+def _gaps(stream: Stream, ends: list[np.ndarray], s: int) -> list[float]:
+    starts, thinks, own_ends = stream.t_s.tolist(), stream.think_s.tolist(), ends[s].tolist()
+    gaps = []
+    for k, start in enumerate(starts):
+        waits = stream.waits.get(k, ())
+        if k and not waits:
+            think = thinks[k]
+            gap = start - own_ends[k - 1] if think != think else think
+        else:
+            latest = max(_predecessors(waits, ends, own_ends[k - 1] if k else None), default=0.0)
+            gap = start - latest
+        gaps.append(max(0.0, gap))
+    return gaps
+
+
+def _predecessors(waits: Iterable[Node], ends: list[np.ndarray], own: float | None) -> list[float]:
+    return [float(ends[ws][wk]) for ws, wk in waits] + ([own] if own is not None else [])

@@ -1,0 +1,261 @@
+"""Weka / AgentX conversations: one JSON object each, in a file, a directory, or one a line in JSONL (.gz, .zst).
+
+Top level (units in brackets): `id`; `models` [names]; `block_size` [tokens]; `hash_id_scope` "local" or "global";
+`tool_tokens`, `system_tokens` [tokens], optional; `totals`, opaque; `requests`. Published as kv-cache-tester (WEKA v8)
+and as the SemiAnalysis AgentX corpora, whose later fields are all optional here.
+
+A request has `type` "n" or "s"; `t` [s from the conversation's start, request START]; `in` [tokens, INCLUDING the
+cached part]; `out` [tokens]; `hash_ids` (floor or ceil of in / block_size, from 0 or 1); and, optional, `api_time` [s,
+server time], `think_time` [s, from the previous END], `ttft` [s], `model`, `stop`, `input_types`, `output_types`.
+
+A sub-agent entry has `type` "subagent", `t` [s, spawn], `agent_id`, `status`, `duration_ms` [ms], `requests`. Its inner
+`t` is relative to the spawn in some corpora and on the parent's clock in others: see `subagent_base`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from scenarios.errors import UserError
+from scenarios.workloads import fields, files
+from scenarios.workloads.record import STARTERS, STOPS, Conversation, Corpus, Stream, StreamBuilder, Wait
+from scenarios.workloads.repairs import OnError, Repairs, Skip
+
+ClockBase = Literal["auto", "relative", "absolute"]
+STOP_CODE = {"": 0, "tool_use": 1, "end_turn": 2, "max_tokens": 3}
+TOLERANCE_S = 1.0
+"""Clocks of whole seconds agree to this much (WEKA v8 stamps every request of a root in whole seconds)."""
+
+
+def read(path: Path, *, on_error: OnError = "repair", subagent_clock: ClockBase = "auto") -> Corpus:
+    """Read conversations; memory holds one line and the record.
+
+    Parameters
+    ----------
+    path : Path
+        A JSON or JSONL file, plain, .gz or .zst, or a directory of them.
+    on_error : {"raise", "repair", "skip"}
+        What to do with a defect; see `repairs`.
+    subagent_clock : {"auto", "relative", "absolute"}
+        The base of sub-agents' inner times; `auto` decides for each conversation, and the report says how it fell.
+
+    Raises
+    ------
+    UserError
+        One line with file, line and key.
+    """
+    repairs = Repairs(on_error)
+    paths = files.members(path)
+    conversations: list[Conversation] = []
+    names: dict[str, int] = {}
+    scopes: dict[str, str] = {}
+    for at, document in _all(paths, repairs):
+        try:
+            conversation, scope = _conversation(document, at, repairs, subagent_clock)
+            if conversations and conversation.block_tokens != conversations[0].block_tokens:
+                wrong = f"{conversation.block_tokens}; the conversations before it have {conversations[0].block_tokens}"
+                raise repairs.refuse("mixed block sizes", f"{at}: block_size", wrong)
+            if scopes and scope not in scopes:
+                raise repairs.refuse(
+                    "mixed scopes", f"{at}: hash_id_scope", f"{scope}; before it: {next(iter(scopes))}"
+                )
+            scopes.setdefault(scope, at)
+            conversations.append(_renamed(conversation, names, at, repairs))
+        except Skip:
+            continue
+    if not conversations:
+        raise UserError(f"{path}: no conversation is left to play ({_summary(repairs)})")
+    return Corpus(
+        name=path.name,
+        format="weka",
+        conversations=conversations,
+        scope="global" if "global" in scopes else "local",
+        repairs=repairs,
+        source_sha256=files.sha256(paths),
+    )
+
+
+def _all(paths: list[Path], repairs: Repairs) -> Iterator[tuple[str, Any]]:
+    for path in paths:
+        yield from files.documents(path, repairs)
+
+
+def _summary(repairs: Repairs) -> str:
+    return "; ".join(f"{e.kind}: {e.count}, first at {e.first_at}" for e in repairs.entries.values()) or "none was read"
+
+
+def _renamed(conversation: Conversation, names: dict[str, int], at: str, repairs: Repairs) -> Conversation:
+    """Return the conversation under a name of its own: a repeated id is a defect."""
+    seen = names[conversation.name] = names.get(conversation.name, 0) + 1
+    if seen == 1:
+        return conversation
+    repairs.mend("duplicate conversation id", f"{at}: id", f"{conversation.name!r} stands twice", "numbered apart")
+    return Conversation(
+        name=f"{conversation.name}#{seen}",
+        block_tokens=conversation.block_tokens,
+        streams=conversation.streams,
+        models=conversation.models,
+    )
+
+
+def _conversation(document: Any, at: str, repairs: Repairs, clock: ClockBase) -> tuple[Conversation, str]:
+    if not isinstance(document, dict) or not isinstance(document.get("requests"), list):
+        raise repairs.refuse("not a conversation", at, "an object with a list `requests` was expected")
+    block_tokens = fields.whole(document, "block_size", at, repairs, 1)
+    if not document["requests"]:
+        raise repairs.refuse("conversation empty", f"{at}: requests", "empty; at least one request was expected")
+    models: dict[str, int] = {}
+    root = StreamBuilder("", "root")
+    root.tool_tokens, root.system_tokens = _prefix(document, at, repairs)
+    spawned: list[tuple[int, str, dict[str, Any]]] = []
+    reader = _Reader(repairs, block_tokens, models)
+    for k, row in enumerate(document["requests"]):
+        place = f"{at}: requests[{k}]"
+        if isinstance(row, dict) and row.get("type") == "subagent":
+            spawned.append((len(root) - 1, place, row))
+        else:
+            reader.add(root, row, place)
+    if not len(root):
+        raise repairs.refuse("conversation empty", f"{at}: requests", "only sub-agents; a root request was expected")
+    stream = root.build()
+    base = _base(spawned, at, repairs, clock) if spawned else "relative"
+    streams = [stream]
+    for after, place, row in spawned:
+        if (inner := _subagent(reader, stream, len(streams), after, place, row, base)) is not None:
+            streams.append(inner)
+    name = document.get("id")
+    whole = Conversation(
+        name=str(name) if name is not None else at.rsplit("/", 1)[-1],
+        block_tokens=block_tokens,
+        streams=tuple(streams),
+        models=tuple(models) or ("",),
+    )
+    scope = document.get("hash_id_scope") or "local"
+    if scope not in ("local", "global"):
+        raise repairs.refuse("unknown scope", f"{at}: hash_id_scope", f"{scope!r}; local or global was expected")
+    return whole, scope
+
+
+def _prefix(row: dict[str, Any], at: str, repairs: Repairs) -> tuple[int, int]:
+    """Return (tool, system) tokens: optional fields."""
+    return (
+        fields.whole(row, "tool_tokens", at, repairs, 0) if row.get("tool_tokens") is not None else 0,
+        fields.whole(row, "system_tokens", at, repairs, 0) if row.get("system_tokens") is not None else 0,
+    )
+
+
+class _Reader:
+    """Turn rows into requests of a stream, holding each to the format."""
+
+    def __init__(self, repairs: Repairs, block_tokens: int, models: dict[str, int]) -> None:
+        self.repairs = repairs
+        self.block_tokens = block_tokens
+        self.models = models
+
+    def add(self, stream: StreamBuilder, row: Any, at: str, base_s: float = 0.0) -> None:
+        """Append one request; `base_s` is added to its time."""
+        repairs = self.repairs
+        if not isinstance(row, dict):
+            raise repairs.refuse("not a request", at, "an object was expected")
+        prompt_tokens = fields.whole(row, "in", at, repairs, 1)
+        output_tokens = fields.output(row, "out", at, repairs)
+        ids = fields.block_ids(row, "hash_ids", at, repairs, prompt_tokens, self.block_tokens)
+        stop = row.get("stop") or ""
+        types = row.get("input_types") or ()
+        starter = 0
+        if len(stream) and types:
+            starter = STARTERS.index("tool" if "tool_result" in types else "human")
+        stream.add(
+            t_s=self._start_s(stream, row, at) + base_s,
+            prompt_tokens=prompt_tokens,
+            output_tokens=output_tokens,
+            think_s=self._wait_s(row, "think_time", at),
+            service_s=self._wait_s(row, "api_time", at),
+            ids=ids,
+            stop=STOP_CODE.get(stop, STOPS.index("other")),
+            starter=starter,
+            model=self.models.setdefault(str(row.get("model", "")), len(self.models)),
+        )
+
+    def _start_s(self, stream: StreamBuilder, row: dict[str, Any], at: str) -> float:
+        t_s = fields.seconds(row, "t", at, self.repairs)
+        if t_s is None:
+            raise self.repairs.refuse("t missing", f"{at}: t", "missing; seconds from the start were expected")
+        if t_s < 0.0:
+            self.repairs.mend("time negative", f"{at}: t", f"{t_s} s lies before the start", "taken as 0 s")
+            t_s = 0.0
+        before = stream.last_t_s
+        if t_s < before:
+            self.repairs.mend(
+                "time going backwards", f"{at}: t", f"{t_s} s after {before} s", "taken as the time before it"
+            )
+            t_s = before
+        stream.last_t_s = t_s
+        return t_s
+
+    def _wait_s(self, row: dict[str, Any], key: str, at: str) -> float | None:
+        wait_s = fields.seconds(row, key, at, self.repairs)
+        if wait_s is None:
+            self.repairs.note(f"{key} absent", at, "left missing: derived from the starts around it")
+        elif wait_s < 0.0:
+            self.repairs.mend(f"{key} negative", f"{at}: {key}", f"{wait_s} s", "taken as missing")
+            return None
+        return wait_s
+
+
+def _base(spawned: list[tuple[int, str, dict[str, Any]]], at: str, repairs: Repairs, clock: ClockBase) -> ClockBase:
+    """Return the base of this conversation's inner times: an inner start before its spawn can only be relative."""
+    if clock != "auto":
+        repairs.note(f"sub-agent clock {clock}", at, "as asked")
+        return clock
+    starts = []
+    for _, _, row in spawned:
+        inner = [r.get("t") for r in row.get("requests") or () if isinstance(r, dict)]
+        times = [t for t in inner if isinstance(t, int | float)]
+        if times and isinstance(row.get("t"), int | float):
+            starts.append((min(times), float(row["t"])))
+    before = [first < spawn for first, spawn in starts]
+    base: ClockBase = "relative" if any(before) or not starts else "absolute"
+    mixed = any(before) and any(first >= spawn > TOLERANCE_S for first, spawn in starts)
+    kind = f"sub-agent clock {base}" + (", with signs of both" if mixed else "")
+    repairs.note(kind, at, "decided for each conversation: an inner start before its spawn means relative")
+    return base
+
+
+def _subagent(
+    reader: _Reader, root: Stream, number: int, after: int, place: str, row: dict[str, Any], base: ClockBase
+) -> Stream | None:
+    """Read one sub-agent; the root's first request that starts after its end waits for it, unless it was detached."""
+    repairs = reader.repairs
+    spawn_s = fields.seconds(row, "t", place, repairs)
+    if spawn_s is None:
+        raise repairs.refuse("t missing", f"{place}: t", "missing; the spawn's second was expected")
+    rows = row.get("requests")
+    if not isinstance(rows, list) or not rows:
+        repairs.note("sub-agent without requests", place, "left out: it sends nothing")
+        return None
+    detached = row.get("status") == "async_launched"
+    name = str(row.get("agent_id") or f"agent_{number}")
+    builder = StreamBuilder(name, "background" if detached else "spawn")
+    builder.tool_tokens, builder.system_tokens = _prefix(row, place, repairs)
+    for k, inner in enumerate(rows):
+        reader.add(builder, inner, f"{place}.requests[{k}]", spawn_s if base == "relative" else 0.0)
+    if after >= 0:
+        builder.waits[0] = ((0, after),)
+    stream = builder.build()
+    if not detached:
+        _join(root, number, after, len(stream) - 1, float(stream.ends_s().max()))
+    return stream
+
+
+def _join(root: Stream, number: int, after: int, last: int, end_s: float) -> None:
+    """Make the root's first request that starts after `end_s` wait for the sub-agent's last one."""
+    later = np.flatnonzero(root.t_s[after + 1 :] >= end_s - TOLERANCE_S)
+    if len(later):
+        k = after + 1 + int(later[0])
+        wait: Wait = (number, last)
+        root.waits[k] = (*root.waits.get(k, ()), wait)

@@ -1,0 +1,43 @@
+"""Runs of block ids against the plain lists that they stand for."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scenarios.workloads import blocks
+
+ids = st.lists(st.integers(0, 40), max_size=30)
+
+
+@given(ids)
+def test_runs_are_another_spelling_of_the_same_ids(plain: list[int]) -> None:
+    runs = blocks.runs_of(plain)
+    assert blocks.ids_of(runs) == plain
+    assert blocks.count(runs) == len(plain)
+    assert blocks.join(runs) == runs
+
+
+@given(ids, ids)
+def test_the_common_head_is_that_of_the_plain_lists(a: list[int], b: list[int]) -> None:
+    plain = next((k for k, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+    assert blocks.common(blocks.runs_of(a), blocks.runs_of(b)) == plain
+
+
+@given(ids, st.integers(0, 40))
+def test_head_and_tail_make_the_whole(plain: list[int], cut: int) -> None:
+    runs = blocks.runs_of(plain)
+    assert blocks.ids_of(blocks.head(runs, cut)) == plain[:cut]
+    assert blocks.ids_of(blocks.tail(runs, cut)) == plain[cut:]
+
+
+@given(st.lists(ids, max_size=12))
+def test_the_seen_set_remembers_exactly_what_was_added(prompts: list[list[int]]) -> None:
+    seen, plain = blocks.Seen(), set[int]()
+    for prompt in prompts:
+        leading = next((k for k, i in enumerate(prompt) if i not in plain), len(prompt))
+        runs = blocks.runs_of(prompt)
+        assert seen.leading(runs) == leading
+        seen.add(runs)
+        plain.update(prompt)
+        assert len(seen) == len(plain)

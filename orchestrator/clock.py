@@ -22,6 +22,8 @@ PLANT, SLEEP, DEADLINE, TICK = 0, 1, 2, 3
 class Clock(Protocol):
     """Seconds since the start of the run, and ways to wait for them."""
 
+    loop: asyncio.AbstractEventLoop
+
     def now(self) -> float:
         """Return the present, in seconds."""
         ...

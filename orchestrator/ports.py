@@ -119,10 +119,9 @@ class Retired(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """A worker serves its new configuration, in this epoch."""
+    """A worker serves its new configuration, as `info` says."""
 
-    worker: WorkerId
-    epoch: int
+    info: WorkerInfo
 
 
 class WorkerInfo(NamedTuple):
@@ -174,6 +173,10 @@ class Plant(Protocol):
 
     def fits(self, turn: TurnView) -> bool:
         """Tell whether any worker could ever hold the turn's context."""
+        ...
+
+    def cached_tokens(self, turn: TurnView) -> int:
+        """Return how many tokens of the turn's context the store holds now: midfill if any, else prefill."""
         ...
 
     def reconfigure(self, worker: WorkerId, to: ConfigurationName) -> Future[Ready]:

@@ -284,6 +284,7 @@ class VirtualClock:
     """The `Clock` of a `VirtualLoop`; its methods are the loop's own, bound once."""
 
     def __init__(self, loop: VirtualLoop) -> None:
+        self.loop: asyncio.AbstractEventLoop = loop
         self.now = loop.time
         self.at = loop.at
         self.cancel_at = loop.cancel_at

@@ -1,0 +1,265 @@
+"""The front door: it releases waiting turns, paced without bursts, within caps, class by class in a stated order.
+
+Pacing integrates the rate: phase' = release_per_s while the door is open; a turn is released each time that phase
+reaches 1, and phase never exceeds 1, so an idle door saves up one release and no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from orchestrator.clock import Clock
+from orchestrator.ledger import FILLING, ClassCounts, Ledger, Turn
+from orchestrator.rng import uniform
+from orchestrator.signals import AdmissionCommand
+from orchestrator.turn import ClassName
+
+Order = Literal["fifo", "priority", "edf", "weighted_fair"]
+ROUNDING = 1e-9  # a phase this near to 1 is 1: a timer set by division lands a few ulps off
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassSpec:
+    """One service class: objectives, weight in fair order and priority (higher goes first)."""
+
+    name: ClassName
+    ttft_s: float | None = None
+    tpot_s: float | None = None
+    weight: float = 1.0
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoorLimits:
+    """What the actuator can do: the highest rate, how fast the rate may change, how many turns may wait."""
+
+    max_release_per_s: float = math.inf
+    slew_per_s2: float = math.inf
+    queue_limit_turns: int | None = None
+    order: Order = "fifo"
+
+
+class _Lane:
+    """The turns of one class that wait, oldest first, and the class's place in weighted fair order."""
+
+    __slots__ = ("cap", "counts", "reserve", "shed", "spec", "virtual", "waiting")
+
+    def __init__(self, spec: ClassSpec, counts: ClassCounts) -> None:
+        self.spec = spec
+        self.counts = counts
+        self.waiting: deque[tuple[Turn, asyncio.Future[None]]] = deque()
+        self.cap: int | None = None
+        self.reserve: int | None = None
+        self.shed: float | None = None
+        self.virtual = 0.0
+
+
+class Door:
+    """Admission gate: `admit` waits until the turn may go on; `set` moves the actuator.
+
+    Parameters
+    ----------
+    clock : Clock
+    ledger : Ledger
+    classes : sequence of ClassSpec, in the ledger's order
+    limits : DoorLimits
+    shed_stream : int
+        Key of the random stream that decides which arrivals are shed.
+    released : callable
+        Told of every turn at its release.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        ledger: Ledger,
+        classes: list[ClassSpec],
+        limits: DoorLimits,
+        shed_stream: int,
+        released: Callable[[Turn], None],
+    ) -> None:
+        self._clock, self._ledger, self._limits, self._stream = clock, ledger, limits, shed_stream
+        self._released = released
+        self._lanes = [_Lane(spec, counts) for spec, counts in zip(classes, ledger.classes, strict=True)]
+        self._open = True
+        self._rate = limits.max_release_per_s
+        self._rate_set_s = 0.0
+        self._cap: int | None = None
+        self._phase, self._phase_s = 1.0, 0.0
+        self._virtual = 0.0
+        self._timer: Any = None  # an entry of the clock, whose type is the clock's own
+        self._command = AdmissionCommand(gate_open=True, release_per_s=self._rate)
+
+    @property
+    def applied(self) -> AdmissionCommand:
+        """What the actuator stands at, after clipping."""
+        return self._command
+
+    # ------------------------------------------------ turns
+    def refusal(self, turn: Turn) -> str | None:
+        """Return the bucket in which this arrival is refused, or None."""
+        lane = self._lanes[turn.class_index]
+        limit = self._limits.queue_limit_turns
+        if limit is not None and len(lane.waiting) and self.backlog() > limit:
+            return "queue_full"
+        if lane.shed is not None and uniform(self._stream, turn.view.key) < lane.shed:
+            return "shed"
+        return None
+
+    async def admit(self, turn: Turn) -> None:
+        """Wait for the release; the ledger has moved the turn to FILLING by then."""
+        gate: asyncio.Future[None] = self._clock.future()
+        lane = self._lanes[turn.class_index]
+        if not lane.waiting:  # start-time fair queueing: an idle class saves up no turns
+            lane.virtual = max(lane.virtual, self._virtual)
+        lane.waiting.append((turn, gate))
+        if self._timer is None:
+            self.pump()
+        await gate
+
+    def backlog(self) -> int:
+        """Return how many turns wait."""
+        return sum(lane.counts.backlog for lane in self._lanes)
+
+    def oldest_s(self) -> float | None:
+        """Return when the longest waiting turn arrived; None: none waits."""
+        self._drop_cancelled()
+        heads = [lane.waiting[0][0].view.arrived_s for lane in self._lanes if lane.waiting]
+        return min(heads, default=None)
+
+    # ------------------------------------------------ the actuator
+    def set(self, command: AdmissionCommand) -> None:
+        """Apply a command: clip the rate to the limits, slew it, and release what may go now."""
+        now_s = self._clock.now()
+        self._accrue(now_s)
+        if command.gate_open is not None:
+            self._open = command.gate_open
+        if command.release_per_s is not None:
+            self._rate = self._clipped(command.release_per_s, now_s)
+            self._rate_set_s = now_s
+        if command.in_flight_cap_turns is not None:
+            self._cap = max(0, command.in_flight_cap_turns)
+        for name, values in (
+            ("cap", command.class_cap_turns),
+            ("reserve", command.reserve_turns),
+            ("shed", command.shed_ratio),
+        ):
+            if values is not None:
+                self._set_lanes(name, values)
+        self._command = AdmissionCommand(
+            gate_open=self._open,
+            release_per_s=self._rate,
+            in_flight_cap_turns=self._cap,
+            class_cap_turns=self._lane_values("cap"),
+            reserve_turns=self._lane_values("reserve"),
+            shed_ratio=self._lane_values("shed"),
+            batch_setpoint_turns=command.batch_setpoint_turns,
+        )
+        if self._timer is not None:
+            self._clock.cancel_at(self._timer)
+            self._timer = None
+        self.pump()
+
+    def _clipped(self, wanted: float, now_s: float) -> float:
+        limits = self._limits
+        rate = min(max(wanted, 0.0), limits.max_release_per_s)
+        if math.isfinite(limits.slew_per_s2) and math.isfinite(self._rate):
+            step = limits.slew_per_s2 * (now_s - self._rate_set_s)
+            rate = min(max(rate, self._rate - step), self._rate + step)
+        return rate
+
+    def _set_lanes(self, name: str, values: Mapping[ClassName, Any]) -> None:
+        for lane in self._lanes:
+            if lane.spec.name in values:
+                setattr(lane, name, values[lane.spec.name])
+
+    def _lane_values(self, name: str) -> Any:
+        found = {lane.spec.name: getattr(lane, name) for lane in self._lanes if getattr(lane, name) is not None}
+        return found or None
+
+    # ------------------------------------------------ the release
+    def _accrue(self, now_s: float) -> None:
+        if self._open and self._rate > 0.0:
+            elapsed_s = now_s - self._phase_s
+            self._phase = min(1.0, self._phase + self._rate * elapsed_s) if elapsed_s > 0.0 else self._phase
+        self._phase_s = now_s
+
+    def pump(self) -> None:
+        """Release every turn that may go at this instant, and set the timer for the next one."""
+        if self._timer is not None:
+            return
+        while self._open:
+            lane = self._next_lane()
+            if lane is None:
+                return
+            if not math.isinf(self._rate):
+                now_s = self._clock.now()
+                self._accrue(now_s)
+                if self._phase < 1.0 - ROUNDING:
+                    if self._rate > 0.0:
+                        wait_s = (1.0 - self._phase) / self._rate
+                        self._timer = self._clock.at(now_s + wait_s, self._due, None)
+                    return
+                self._phase = max(0.0, self._phase - 1.0)
+            self._release(lane)
+
+    def _due(self, _: object) -> None:
+        self._timer = None
+        self._phase, self._phase_s = 1.0, self._clock.now()
+        self.pump()
+
+    def _release(self, lane: _Lane) -> None:
+        turn, gate = lane.waiting.popleft()
+        self._virtual = lane.virtual
+        lane.virtual += 1.0 / lane.spec.weight
+        self._ledger.move(turn, FILLING, self._clock.now())
+        gate.set_result(None)
+        self._released(turn)
+
+    def _drop_cancelled(self) -> None:
+        for lane in self._lanes:
+            while lane.waiting and lane.waiting[0][1].done():
+                lane.waiting.popleft()
+
+    def _next_lane(self) -> _Lane | None:
+        """Return the class whose head goes next, or None when none may."""
+        self._drop_cancelled()
+        in_flight = self._ledger.in_flight.value
+        if self._cap is not None and in_flight >= self._cap:
+            return None
+        best, best_rank = None, (math.inf, math.inf)
+        for lane in self._lanes:
+            if lane.waiting and self._may_go(lane, in_flight):
+                rank = self._rank(lane)
+                if best is None or rank < best_rank:
+                    best, best_rank = lane, rank
+        return best
+
+    def _may_go(self, lane: _Lane, in_flight: float) -> bool:
+        if lane.cap is not None and lane.counts.in_flight >= lane.cap:
+            return False
+        if self._cap is None:
+            return True
+        kept = sum(
+            max(0, other.reserve - other.counts.in_flight)
+            for other in self._lanes
+            if other is not lane and other.reserve is not None
+        )
+        return in_flight < self._cap - kept
+
+    def _rank(self, lane: _Lane) -> tuple[float, float]:
+        """Return the key by which `admission.order` sorts the heads; the smallest goes first."""
+        view = lane.waiting[0][0].view
+        order = self._limits.order
+        if order == "priority":
+            return -lane.spec.priority, view.turn_id
+        if order == "edf":
+            return view.arrived_s + (math.inf if lane.spec.ttft_s is None else lane.spec.ttft_s), view.turn_id
+        if order == "weighted_fair":
+            return lane.virtual, view.turn_id
+        return view.turn_id, 0.0

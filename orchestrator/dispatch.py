@@ -1,0 +1,168 @@
+"""Which worker takes a turn: pools of workers, the views that routers see of them, and the queues in front.
+
+A `Pool` knows the workers that serve one purpose (fill, or decode) and how many turns each has been given. A turn
+that finds no open worker waits in line; a worker that frees up serves the head of the line. No decision and no change
+of load does work for every worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from orchestrator.clock import TICK, Clock
+from orchestrator.ledger import Turn
+from orchestrator.ports import Plant, Router, WorkerInfo
+from orchestrator.turn import TurnView, WorkerId
+from orchestrator.views import Snapshot, View
+from orchestrator.worker import Worker
+
+HEAP_FLOOR = 64
+
+
+class Pool:
+    """Workers for one purpose, with their line of waiting turns.
+
+    Parameters
+    ----------
+    clock : Clock
+    plant : Plant
+    routers : sequence of Router, >= 1
+        A turn is hashed to one of them by its key.
+    snapshot_s : float or None
+        Each router sees loads as they were at its last snapshot, plus what it gave out since; None: as they are.
+    """
+
+    def __init__(self, clock: Clock, plant: Plant, routers: Sequence[Router], snapshot_s: float | None = None) -> None:
+        self.clock, self.plant = clock, plant
+        self.workers: list[Worker] = []
+        self.by_id: dict[WorkerId, Worker] = {}
+        self._routers = list(routers)
+        self._views = [View(self) if snapshot_s is None else Snapshot(self) for _ in routers]
+        self._line: deque[tuple[Turn, asyncio.Future[Worker]]] = deque()
+        self._position: dict[WorkerId, int] = {}
+        self._heap: list[tuple[int, WorkerId]] = []
+        self._sole: Worker | None = None
+        if snapshot_s is not None:
+            for number, view in enumerate(self._views):
+                view.refresh()
+                clock.at(snapshot_s * (1.0 + number / len(routers)), self._refresh, (view, snapshot_s), TICK)
+
+    def _refresh(self, what: tuple[View, float]) -> None:
+        view, period_s = what
+        view.refresh()
+        self.clock.at(self.clock.now() + period_s, self._refresh, what, TICK)
+        self.serve()
+
+    # ------------------------------------------------ who is in the pool
+    def join(self, worker: Worker) -> None:
+        """Add a worker, which may be in another pool too."""
+        worker_id = worker.info.worker
+        self._position[worker_id] = len(self.workers)
+        self.workers.append(worker)
+        self.by_id[worker_id] = worker
+        worker.pools.append(self)
+        self._settle()
+        heapq.heappush(self._heap, (worker.load_turns, worker_id))
+        self.serve()
+
+    def leave(self, worker: Worker) -> None:
+        """Remove a worker; turns that it still has come back through their own Futures."""
+        worker_id = worker.info.worker
+        if self.by_id.pop(worker_id, None) is None:
+            return
+        worker.draining = True
+        position, last = self._position.pop(worker_id), self.workers.pop()
+        if last is not worker:
+            self.workers[position] = last
+            self._position[last.info.worker] = position
+        self._settle()
+
+    def _settle(self) -> None:
+        self._sole = self.workers[0] if len(self.workers) == 1 else None
+
+    def changed(self, worker: Worker) -> None:
+        """Note that a worker's load has changed."""
+        if self._sole is None:
+            heapq.heappush(self._heap, (worker.load_turns, worker.info.worker))
+
+    # ------------------------------------------------ giving turns to workers
+    async def place(self, turn: Turn, first: bool = False) -> Worker:
+        """Wait for a worker that takes the turn; `first` puts a returning turn at the head of the line."""
+        if not self._line or first:
+            worker = self._choose(turn.view)
+            if worker is not None:
+                worker.give(turn)
+                return worker
+        waiter: asyncio.Future[Worker] = self.clock.future()
+        if first:
+            self._line.appendleft((turn, waiter))
+        else:
+            self._line.append((turn, waiter))
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():
+                waiter.result().free(turn)
+            raise
+
+    def _choose(self, turn: TurnView) -> Worker | None:
+        sole = self._sole
+        if sole is not None:
+            return sole if sole.open() else None
+        number = turn.key % len(self._routers)
+        view = self._views[number]
+        chosen = self._routers[number].choose(turn, view)
+        if chosen is None:
+            return None
+        worker = self.by_id.get(chosen)
+        if worker is None or not worker.open():  # a stale view may name a full worker: the turn waits its turn
+            return None
+        view.given(worker)
+        return worker
+
+    def serve(self) -> None:
+        """Give the head of the line to a worker while one takes it."""
+        line = self._line
+        while line:
+            turn, waiter = line[0]
+            if waiter.done():
+                line.popleft()
+                continue
+            worker = self._choose(turn.view)
+            if worker is None:
+                return
+            line.popleft()
+            worker.give(turn)
+            waiter.set_result(worker)
+
+    def waiting(self) -> int:
+        """Return how many turns stand in line."""
+        return sum(not waiter.done() for _, waiter in self._line)
+
+    def least_loaded(self) -> Worker | None:
+        """Return the open worker with the fewest turns.
+
+        The heap may hold stale entries; they are dropped as they surface. So are full workers: `free` puts them back.
+        """
+        heap = self._heap
+        if len(heap) > 4 * len(self.workers) + HEAP_FLOOR:
+            heap[:] = [(worker.load_turns, worker.info.worker) for worker in self.workers]
+            heapq.heapify(heap)
+        while heap:
+            load, worker_id = heap[0]
+            worker = self.by_id.get(worker_id)
+            if worker is not None and worker.load_turns == load and worker.open():
+                return worker
+            heapq.heappop(heap)
+        return None
+
+    def set_slots(self, matches: Callable[[WorkerInfo], bool], slots: int) -> None:
+        """Change the slots of every worker that matches (a batching command; not on any turn's path)."""
+        for worker in self.workers:
+            if matches(worker.info):
+                worker.set_slots(slots)
+                heapq.heappush(self._heap, (worker.load_turns, worker.info.worker))
+        self.serve()

@@ -1,0 +1,153 @@
+"""From the door to the last token: fill, ready buffer, staging, decode; and back, when a worker or memory gives out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from orchestrator.buffers import Places
+from orchestrator.clock import Clock
+from orchestrator.dispatch import Pool
+from orchestrator.errors import Preempted, RebuildNeeded, WorkerLost
+from orchestrator.ledger import DECODING, FILLING, READY, Ledger, Turn
+from orchestrator.ports import Filled, Plant
+from orchestrator.signals import Role
+from orchestrator.turn import KvRef
+from orchestrator.worker import Worker
+
+
+class Journey:
+    """Carry a released turn to its end.
+
+    Parameters
+    ----------
+    clock : Clock
+    ledger : Ledger
+    plant : Plant
+    prefill_pool, midfill_pool, decode_pool : Pool
+        A turn with a cached prefix goes to the midfill pool, any other to the prefill pool; where one of the two is
+        empty, the other serves both.
+    ready : Places
+        The ready buffer; a preempted turn comes back to it even when it is full.
+    retries : int
+        How often a turn may lose its worker.
+    lost : callable
+        Told of a turn that lost its worker, and why, before it is filled again.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        ledger: Ledger,
+        plant: Plant,
+        prefill_pool: Pool,
+        midfill_pool: Pool,
+        decode_pool: Pool,
+        ready: Places,
+        retries: int,
+        lost: Callable[[Turn, str], None],
+    ) -> None:
+        self._clock, self._ledger, self._plant = clock, ledger, plant
+        self._prefill_pool, self._midfill_pool = prefill_pool, midfill_pool
+        self._decode_pool, self._ready = decode_pool, ready
+        self._retries, self._lost = retries, lost
+
+    async def travel(self, turn: Turn) -> None:
+        """Fill and decode a released turn; a turn whose worker is lost is filled again, `retries` times at most."""
+        again = False
+        while True:
+            try:
+                worker, filled = await self._fill(turn)
+                await self._decode(turn, worker, filled, again)
+                return
+            except (WorkerLost, RebuildNeeded) as error:  # its KV state is gone: fill again from the text
+                if turn.retries >= self._retries:
+                    raise WorkerLost(str(error)) from error
+                turn.retries += 1
+                again = True
+                self._lost(turn, str(error))
+                self._back_to_fill(turn)
+
+    def _back_to_fill(self, turn: Turn) -> None:
+        now_s = self._clock.now()
+        if turn.stage is DECODING:
+            self._ledger.move(turn, READY, now_s)
+        if turn.stage is READY:
+            self._ledger.move(turn, FILLING, now_s)
+
+    async def _fill(self, turn: Turn) -> tuple[Worker | None, Filled]:
+        """Fill on some worker. An aggregated worker is kept: its slot and memory serve the decode too."""
+        worker = await self._fill_pool(turn).place(turn)
+        kept = False
+        try:
+            turn.fill_worker = worker.info.worker
+            if worker.info.role is Role.AGGREGATED:
+                await worker.enter(turn)
+                try:
+                    filled = await self._started(turn, worker)
+                    kept = True
+                finally:
+                    if not kept:
+                        worker.exit()
+            else:
+                filled = await self._started(turn, worker)
+                self._ledger.first_token(turn, self._clock.now())
+                await self._ready.take()  # a full buffer holds the turn, and so its place at the fill worker
+        finally:
+            if not kept:
+                worker.free(turn)
+        now_s = self._clock.now()
+        self._ledger.first_token(turn, now_s)
+        turn.fill_started_s, turn.cached_tokens = filled.started_s, filled.cached_tokens
+        self._ledger.move(turn, READY, now_s)
+        return (worker if kept else None), filled
+
+    def _fill_pool(self, turn: Turn) -> Pool:
+        prefill, midfill = self._prefill_pool, self._midfill_pool
+        if not midfill.workers:
+            return prefill
+        if not prefill.workers:
+            return midfill
+        return midfill if self._plant.cached_tokens(turn.view) > 0 else prefill
+
+    async def _started(self, turn: Turn, worker: Worker) -> Filled:
+        view = turn.view
+        future = self._plant.fill(worker.info.worker, view, KvRef(view.context, 0, None))
+        worker.entered()
+        return await future
+
+    async def _decode(self, turn: Turn, held: Worker | None, filled: Filled, again: bool) -> None:
+        """Decode to the end, through any preemptions."""
+        view, plant, ledger = turn.view, self._plant, self._ledger
+        buffered = held is None
+        try:
+            while True:
+                worker = held or await self._decode_pool.place(turn, first=again)
+                inside = held is not None
+                held = None
+                try:
+                    turn.decode_worker = worker.info.worker
+                    staged = await plant.stage(worker.info.worker, filled.kv)
+                    if not inside:
+                        await worker.enter(turn)
+                        inside = True
+                    now_s = self._clock.now()
+                    ledger.move(turn, DECODING, now_s)
+                    if buffered:
+                        self._ready.give()
+                        buffered = False
+                    future = plant.decode(worker.info.worker, view, staged)
+                    worker.entered()
+                    done = await future
+                    turn.joined_s = done.joined_s
+                    ledger.retire(turn, done.output_tokens, self._clock.now())
+                    return
+                except Preempted:
+                    ledger.preempt(turn, self._clock.now())
+                    again = True
+                finally:
+                    if inside:
+                        worker.exit()
+                    worker.free(turn)
+        finally:
+            if buffered:
+                self._ready.give()

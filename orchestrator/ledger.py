@@ -1,0 +1,218 @@
+"""Where every turn is, and the equation that none is lost. Sans-IO: one transition table, moved by plain calls.
+
+arrived = waiting + filling + ready + decoding + retired + rejected + failed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+from orchestrator.errors import InvalidTransition, SteadyflowError
+from orchestrator.levels import Level
+from orchestrator.turn import ClassName, TurnView, WorkerId
+
+NOWHERE = WorkerId(-1)
+NEVER = float("nan")
+
+
+class Stage(IntEnum):
+    """The stages of a turn, in the order of its life; the last three end it."""
+
+    WAITING = 0
+    FILLING = 1
+    READY = 2
+    DECODING = 3
+    RETIRED = 4
+    REJECTED = 5
+    FAILED = 6
+
+
+WAITING, FILLING, READY, DECODING, RETIRED, REJECTED, FAILED = Stage
+TRANSITIONS: tuple[frozenset[Stage], ...] = (
+    frozenset({FILLING, REJECTED, FAILED}),  # from WAITING
+    frozenset({READY, FAILED}),  # from FILLING
+    frozenset({DECODING, FILLING, FAILED}),  # from READY; FILLING again when its KV state was lost
+    frozenset({RETIRED, READY, FAILED}),  # from DECODING; READY again when preempted or its worker was lost
+    frozenset(),
+    frozenset(),
+    frozenset(),
+)
+
+
+class NotConserved(SteadyflowError):
+    """The conservation equation does not hold."""
+
+
+class Turn:
+    """A turn under way: its view, its stage, and when each thing first happened (seconds; NaN: not yet)."""
+
+    __slots__ = (
+        "bucket",
+        "cached_tokens",
+        "class_index",
+        "decode_worker",
+        "ended_s",
+        "fill_started_s",
+        "fill_worker",
+        "filled_s",
+        "joined_s",
+        "output_tokens",
+        "preemptions",
+        "released_s",
+        "retries",
+        "stage",
+        "story",
+        "view",
+    )
+
+    def __init__(self, view: TurnView, class_index: int) -> None:
+        self.view = view
+        self.class_index = class_index
+        self.stage = WAITING
+        self.story: list[tuple[float, Stage]] = [(view.arrived_s, WAITING)]
+        self.released_s = self.fill_started_s = self.filled_s = self.joined_s = self.ended_s = NEVER
+        self.fill_worker = self.decode_worker = NOWHERE
+        self.cached_tokens = self.output_tokens = self.preemptions = self.retries = 0
+        self.bucket = ""
+
+    @property
+    def outcome(self) -> str:
+        """Return `retired`, `rejected:<bucket>`, `failed:<bucket>`, or the stage that the turn is in."""
+        name = self.stage.name.lower()
+        return f"{name}:{self.bucket}" if self.bucket else name
+
+
+class ClassCounts:
+    """Counts of one service class."""
+
+    __slots__ = ("arrived", "backlog", "in_flight", "name", "prompt_tokens", "retired")
+
+    def __init__(self, name: ClassName) -> None:
+        self.name = name
+        self.arrived = self.backlog = self.in_flight = self.retired = self.prompt_tokens = 0
+
+
+class Ledger:
+    """Counts of turns by stage, kept as levels that the recorder reads.
+
+    Parameters
+    ----------
+    classes : sequence of ClassName
+        The service classes; a turn of another class is refused with KeyError.
+    """
+
+    def __init__(self, classes: Sequence[ClassName]) -> None:
+        self.levels = tuple(Level() for _ in Stage)
+        self.in_flight = Level()
+        self.classes = [ClassCounts(name) for name in classes]
+        self.index = {name: i for i, name in enumerate(classes)}
+        self.arrived = self.released = self.retired = self.preempted = self.prompt_tokens = 0
+        self.ttft_sum_s = self.tpot_sum_s = 0.0
+        self.ttft_count = self.tpot_count = 0
+        self.rejected: dict[str, int] = {}
+        self.failed: dict[str, int] = {}
+
+    def arrive(self, view: TurnView) -> Turn:
+        """Enter a new turn as waiting."""
+        turn = Turn(view, self.index[view.class_name])
+        counts = self.classes[turn.class_index]
+        counts.arrived += 1
+        counts.backlog += 1
+        counts.prompt_tokens += view.prompt_tokens
+        self.arrived += 1
+        self.prompt_tokens += view.prompt_tokens
+        self.levels[WAITING].add(1, view.arrived_s)
+        return turn
+
+    def move(self, turn: Turn, to: Stage, now_s: float) -> None:
+        """Move a turn; raise InvalidTransition with its story where the table does not allow it."""
+        start = turn.stage
+        if to not in TRANSITIONS[start]:
+            story = [(at_s, stage.name.lower()) for at_s, stage in turn.story]
+            raise InvalidTransition(turn.view.turn_id, start.name.lower(), to.name.lower(), story)
+        turn.stage = to
+        turn.story.append((now_s, to))
+        levels = self.levels
+        levels[start].add(-1, now_s)
+        levels[to].add(1, now_s)
+        if start is WAITING:
+            counts = self.classes[turn.class_index]
+            counts.backlog -= 1
+            if to is FILLING:
+                turn.released_s = now_s
+                self.released += 1
+                counts.in_flight += 1
+                self.in_flight.add(1, now_s)
+
+    def ready(self, turn: Turn, now_s: float) -> None:
+        """Filling has ended and the buffer took the turn."""
+        self.move(turn, READY, now_s)
+
+    def first_token(self, turn: Turn, now_s: float) -> None:
+        """Note the first token; a turn that is filled again keeps its first one."""
+        if turn.filled_s != turn.filled_s:  # NaN: not yet
+            turn.filled_s = now_s
+            self.ttft_sum_s += now_s - turn.view.arrived_s
+            self.ttft_count += 1
+
+    def retire(self, turn: Turn, output_tokens: int, now_s: float) -> None:
+        """Close a turn whose answer is complete."""
+        self.move(turn, RETIRED, now_s)
+        self._leave(turn, now_s)
+        turn.output_tokens = output_tokens
+        self.retired += 1
+        self.classes[turn.class_index].retired += 1
+        if output_tokens > 1:
+            self.tpot_sum_s += (now_s - turn.filled_s) / (output_tokens - 1)
+            self.tpot_count += 1
+
+    def preempt(self, turn: Turn, now_s: float) -> None:
+        """Move a turn back from decoding to ready, counted."""
+        self.move(turn, READY, now_s)
+        turn.preemptions += 1
+        self.preempted += 1
+
+    def reject(self, turn: Turn, bucket: str, now_s: float) -> None:
+        """Refuse a waiting turn, counted in `bucket`."""
+        self.move(turn, REJECTED, now_s)
+        turn.ended_s, turn.bucket = now_s, bucket
+        self.rejected[bucket] = self.rejected.get(bucket, 0) + 1
+
+    def fail(self, turn: Turn, bucket: str, now_s: float) -> None:
+        """End a turn that cannot go on, counted in `bucket`."""
+        waiting = turn.stage is WAITING
+        self.move(turn, FAILED, now_s)
+        turn.ended_s, turn.bucket = now_s, bucket
+        if not waiting:
+            self._leave(turn, now_s)
+        self.failed[bucket] = self.failed.get(bucket, 0) + 1
+
+    def _leave(self, turn: Turn, now_s: float) -> None:
+        turn.ended_s = now_s
+        self.in_flight.add(-1, now_s)
+        self.classes[turn.class_index].in_flight -= 1
+
+    def count(self, stage: Stage) -> int:
+        """Return how many turns are in a stage now."""
+        return int(self.levels[stage].value)
+
+    def equation(self) -> str:
+        """Return the conservation equation with its numbers, as one line."""
+        terms = " + ".join(f"{stage.name.lower()} {self.count(stage)}" for stage in Stage)
+        return f"arrived {self.arrived} = {terms}"
+
+    def check(self) -> None:
+        """Raise NotConserved unless every count agrees with every other."""
+        stages = sum(self.count(stage) for stage in Stage)
+        flying = self.count(FILLING) + self.count(READY) + self.count(DECODING)
+        agree = (
+            stages == self.arrived
+            and flying == int(self.in_flight.value) == sum(c.in_flight for c in self.classes)
+            and self.count(WAITING) == sum(c.backlog for c in self.classes)
+            and self.count(RETIRED) == self.retired == sum(c.retired for c in self.classes)
+            and self.count(REJECTED) == sum(self.rejected.values())
+            and self.count(FAILED) == sum(self.failed.values())
+        )
+        if not agree:
+            raise NotConserved(self.equation())

@@ -1,0 +1,309 @@
+"""The orchestrator: one root task group, one coroutine per turn, one per control loop.
+
+A turn reads as it lives: it is admitted at the door, filled, waits in the ready buffer, is staged into a decode
+worker's memory, joins the batch, and is retired. The same code runs on the virtual, the scaled and the real clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from orchestrator.admission import ClassSpec, Door, DoorLimits
+from orchestrator.buffers import Places
+from orchestrator.clock import TICK, Clock
+from orchestrator.control import Law, Loops
+from orchestrator.dispatch import Pool
+from orchestrator.errors import ContextOverflow, WorkerLost
+from orchestrator.journey import Journey
+from orchestrator.ledger import RETIRED, Ledger, Turn
+from orchestrator.levels import Level
+from orchestrator.ports import Plant, Router, Source, WorkerInfo
+from orchestrator.reconfigure import ReconfigureSpec, Roster
+from orchestrator.recorder import Recorder, Sink
+from orchestrator.rng import stream_key
+from orchestrator.signals import Role, Slot
+from orchestrator.telemetry import Sample, Telemetry, TelemetrySpec, take_sample
+from orchestrator.turn import TurnId, TurnView, WorkerId
+from orchestrator.wiring import loop_specs
+from orchestrator.worker import Worker
+
+PREFILLS = (Role.PREFILL, Role.FILL, Role.AGGREGATED)
+DECODES = (Role.DECODE, Role.AGGREGATED)
+Ended = Literal["horizon", "drained", "stopped"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrchestratorSpec:
+    """What the orchestrator is made of, apart from its laws, its plant and its workload.
+
+    `ready_capacity_turns` None: no bound. `drain_s`: after the horizon, new turns are refused and those in flight get
+    this long to end. `retries`: how often a turn may lose its worker before it fails.
+    """
+
+    seed: int
+    horizon_s: float
+    classes: tuple[ClassSpec, ...]
+    door: DoorLimits = field(default_factory=DoorLimits)
+    telemetry: TelemetrySpec = field(default_factory=TelemetrySpec)
+    reconfigure: ReconfigureSpec = field(default_factory=ReconfigureSpec)
+    ready_capacity_turns: int | None = None
+    smoothing_s: float = 0.0
+    midnight_s: float = 0.0
+    drain_s: float = 0.0
+    retries: int = 3
+    snapshot_s: float | None = None
+    bin_s: float = 0.25
+    record_moves: bool = False
+
+
+class _Over(Exception):
+    """Raised inside the root task group to end it."""
+
+
+class Orchestrator:
+    """Run turns from a source through a plant under the given laws.
+
+    Parameters
+    ----------
+    clock : Clock
+    spec : OrchestratorSpec
+    plant : Plant
+    source : Source
+    laws : dict of Slot to Policy
+    fill_routers, decode_routers : sequences of Router
+        One router per entry; a turn is hashed to one of each.
+    sink : Sink
+        Where the record goes.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        spec: OrchestratorSpec,
+        plant: Plant,
+        source: Source,
+        laws: dict[Slot, Law],
+        fill_routers: Sequence[Router],
+        decode_routers: Sequence[Router],
+        sink: Sink,
+    ) -> None:
+        self._clock, self.spec, self._plant, self._source = clock, spec, plant, source
+        self.ledger = Ledger([c.name for c in spec.classes])
+        self._slots = Level()
+        self.recorder = Recorder(clock, self.ledger, self.slots, spec.bin_s, sink, spec.record_moves)
+        self._door = Door(
+            clock, self.ledger, list(spec.classes), spec.door, stream_key(spec.seed, "shed"), self._released
+        )
+        self._prefillers = Pool(clock, plant, fill_routers, spec.snapshot_s)
+        self._midfillers = Pool(clock, plant, fill_routers, spec.snapshot_s)
+        self._decoders = Pool(clock, plant, decode_routers, spec.snapshot_s)
+        self._journey = Journey(
+            clock,
+            self.ledger,
+            plant,
+            self._prefillers,
+            self._midfillers,
+            self._decoders,
+            Places(clock, spec.ready_capacity_turns),
+            spec.retries,
+            self._lost,
+        )
+        self.telemetry = Telemetry(clock, spec.telemetry, self._sample, stream_key(spec.seed, "telemetry"))
+        self.roster = Roster(clock, plant, self.recorder, spec.reconfigure, self._drain_worker, self._join, self._spawn)
+        self.loops = Loops(
+            clock, self.telemetry, self.recorder, loop_specs(spec, laws, self._door, plant, self.roster, self._resize)
+        )
+        self._workers: dict[WorkerId, Worker] = {}
+        self._tasks: dict[TurnId, asyncio.Task[None]] = {}
+        self._turns: dict[TurnId, Turn] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self._over: asyncio.Future[Ended] | None = None
+        self._accepting = True
+        self._ending = False
+
+    # ------------------------------------------------ the run
+    async def run(self) -> Ended:
+        """Run until the horizon, or until the source is exhausted and every turn has ended; say which."""
+        self._over = self._clock.future()
+        ended: Ended = "stopped"
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                self._hear_facts()
+                self.telemetry.start()
+                self.recorder.start()
+                for loop in self.loops.specs:
+                    group.create_task(self.loops.run(loop), name=f"loop {loop.slot}")
+                self._source.start(self._arrive)
+                self._check_drained()
+                self._clock.at(self.spec.horizon_s, self._end, "horizon")
+                ended = await self._over
+                if self.spec.drain_s > 0.0 and ended == "horizon":
+                    await self.drain(self._clock.now() + self.spec.drain_s)
+                self._ending = True
+                raise _Over
+        except* _Over:
+            pass
+        self._close()
+        return ended
+
+    def _end(self, why: Ended) -> None:
+        assert self._over is not None
+        if not self._over.done():
+            self._over.set_result(why)
+
+    def stop(self) -> None:
+        """End the run at this instant; turns in flight stay where they are, and are recorded so."""
+        self._end("stopped")
+
+    async def drain(self, deadline_s: float) -> None:
+        """Refuse new turns and wait until those here have ended, or until `deadline_s`."""
+        self._accepting = False
+        while self._turns and self._clock.now() < deadline_s:
+            tasks = list(self._tasks.values())
+            try:
+                async with self._clock.timeout_at(deadline_s):
+                    await asyncio.gather(*(asyncio.shield(task) for task in tasks), return_exceptions=True)
+            except TimeoutError:
+                break
+        for turn_id in list(self._turns):
+            self.cancel(turn_id, "drain_deadline")
+
+    def _close(self) -> None:
+        self.ledger.check()
+        for turn in self._turns.values():
+            self.recorder.turn(turn)
+        self.recorder.finish(self._clock.now())
+
+    def _spawn(self, coroutine: object) -> None:
+        assert self._group is not None
+        self._group.create_task(coroutine)  # type: ignore[arg-type]  # a coroutine, whatever it returns
+
+    # ------------------------------------------------ turns
+    def _arrive(self, view: TurnView) -> None:
+        turn = self.ledger.arrive(view)
+        refusal = self._door.refusal(turn) if self._accepting else "draining"
+        if refusal is None and not self._plant.fits(view):
+            refusal = "context_overflow"
+        if refusal is not None:
+            self.ledger.reject(turn, refusal, self._clock.now())
+            self.recorder.event("rejected", self._clock.now(), turn_id=view.turn_id, bucket=refusal)
+            self._finish(turn)
+            return
+        assert self._group is not None
+        self._turns[view.turn_id] = turn
+        self._tasks[view.turn_id] = self._group.create_task(self._serve(turn))
+        self.loops.happened("arrival")
+
+    def _released(self, turn: Turn) -> None:
+        self._source.admitted(turn.view.turn_id, self._clock.now())
+
+    def cancel(self, turn_id: TurnId, bucket: str = "cancelled") -> bool:
+        """Cancel a turn wherever it is; tell whether it was still under way. Its work is withdrawn at this instant."""
+        turn, task = self._turns.get(turn_id), self._tasks.get(turn_id)
+        if turn is None or task is None or turn.bucket:
+            return False
+        turn.bucket = bucket
+        # A task cancelled before its first step never runs: look after the turn once the instant's work is done.
+        self._clock.at(self._clock.now(), self._reap, turn, TICK)
+        return task.cancel()
+
+    def _reap(self, turn: Turn) -> None:
+        if turn.view.turn_id in self._turns and self._tasks[turn.view.turn_id].done():
+            self.ledger.fail(turn, turn.bucket, self._clock.now())
+            self._finish(turn)
+
+    async def _serve(self, turn: Turn) -> None:
+        """Take one turn through its life."""
+        try:
+            await self._door.admit(turn)
+            await self._journey.travel(turn)
+        except asyncio.CancelledError:
+            if self._ending:  # the run is over: the turn stays where it is
+                raise
+            self.ledger.fail(turn, turn.bucket or "cancelled", self._clock.now())
+            self._finish(turn)
+            raise
+        except ContextOverflow:
+            self.ledger.fail(turn, "context_overflow", self._clock.now())
+        except WorkerLost:
+            self.ledger.fail(turn, "worker_lost", self._clock.now())
+        self._finish(turn)
+
+    def _finish(self, turn: Turn) -> None:
+        turn_id = turn.view.turn_id
+        self._turns.pop(turn_id, None)
+        self._tasks.pop(turn_id, None)
+        self.recorder.turn(turn)
+        retired = turn.stage is RETIRED
+        self._source.ended(turn_id, self._clock.now(), "retired" if retired else turn.bucket)
+        self._door.pump()
+        if retired:
+            self.loops.happened("retirement")
+        self._check_drained()
+
+    def _check_drained(self) -> None:
+        if not self._turns and self._source.exhausted():
+            self._end("drained")
+
+    # ------------------------------------------------ workers
+    def _lost(self, turn: Turn, why: str) -> None:
+        self._hear_facts()
+        self.recorder.event("retry", self._clock.now(), turn_id=turn.view.turn_id, why=why)
+
+    def _hear_facts(self) -> None:
+        for fact in self._plant.facts():
+            self.recorder.event("fact", fact.at_s, fact=fact.kind, detail=fact.detail)
+            if fact.kind == "joined" and fact.info is not None:
+                self.roster.joined(fact.info)
+            elif fact.kind == "lost" and fact.info is not None:
+                self.roster.lost(fact.info.worker)
+                self._leave(fact.info)
+
+    def _join(self, info: WorkerInfo) -> None:
+        worker = self._workers[info.worker] = Worker(self._clock, self._plant, info)
+        if info.role in PREFILLS:
+            self._prefillers.join(worker)
+        if info.role is Role.MIDFILL:
+            self._midfillers.join(worker)
+        if info.role in DECODES:
+            self._decoders.join(worker)
+        self._recount()
+
+    def _leave(self, info: WorkerInfo) -> None:
+        worker = self._workers.pop(info.worker, None)
+        if worker is not None:
+            self._prefillers.leave(worker)
+            self._midfillers.leave(worker)
+            self._decoders.leave(worker)
+            self._recount()
+
+    async def _drain_worker(self, info: WorkerInfo) -> None:
+        """Take a worker out of its pools and wait until it has no turn left."""
+        worker = self._workers[info.worker]
+        self._leave(info)
+        await worker.emptied()
+
+    def _recount(self) -> None:
+        now_s = self._clock.now()
+        slots = sum(w.info.slots or 0 for w in self._decoders.workers)
+        self._slots.set(slots, now_s)
+        self.recorder.workers.set(len(self._workers), now_s)
+
+    def _resize(self, configuration: str | None, slots: int) -> None:
+        def matches(info: WorkerInfo) -> bool:
+            return configuration is None or info.configuration == configuration
+
+        self._decoders.set_slots(matches, slots)
+        self._recount()
+
+    def slots(self) -> int:
+        """Return the decode slots there are."""
+        return int(self._slots.value)
+
+    def _sample(self) -> Sample:
+        self._hear_facts()
+        return take_sample(self._clock.now(), self.ledger, self.slots(), self._door.oldest_s(), self._plant.read())

@@ -1,0 +1,162 @@
+"""What the controllers get to see: samples of ledger and plant, as old, noisy and patchy as the scenario says."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import NamedTuple
+
+from orchestrator.clock import SLEEP, Clock
+from orchestrator.ledger import DECODING, FILLING, READY, WAITING, Ledger
+from orchestrator.rng import uniform
+from orchestrator.signals import PlantReading, PoolReading
+
+_NORMAL = NormalDist()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetrySpec:
+    """How readings reach the controllers.
+
+    `period_s` 0: live, sampled at each tick. A reading at t shows the newest sample taken at or before t - `age_s`.
+    `noise_ratio`: standard deviation of a factor on every level. `drop_ratio`: share of samples that are lost.
+    """
+
+    period_s: float = 0.0
+    age_s: float = 0.0
+    noise_ratio: float = 0.0
+    drop_ratio: float = 0.0
+
+
+class ClassSample(NamedTuple):
+    """Counts of one class at the sample."""
+
+    backlog: int
+    in_flight: int
+    arrived: int
+    retired: int
+
+
+class Sample(NamedTuple):
+    """The state of the house at `at_s`: levels, and counters since the start."""
+
+    at_s: float
+    backlog: int
+    filling: int
+    ready: int
+    decoding: int
+    in_flight: int
+    slots: int
+    arrived: int
+    released: int
+    retired: int
+    preempted: int
+    prompt_tokens: int
+    ttft_sum_s: float
+    ttft_count: int
+    tpot_sum_s: float
+    tpot_count: int
+    oldest_s: float | None
+    classes: tuple[ClassSample, ...]
+    plant: PlantReading
+
+
+def take_sample(now_s: float, ledger: Ledger, slots: int, oldest_s: float | None, plant: PlantReading) -> Sample:
+    """Read every counter as it stands."""
+    levels = ledger.levels
+    return Sample(
+        now_s,
+        int(levels[WAITING].value),
+        int(levels[FILLING].value),
+        int(levels[READY].value),
+        int(levels[DECODING].value),
+        int(ledger.in_flight.value),
+        slots,
+        ledger.arrived,
+        ledger.released,
+        ledger.retired,
+        ledger.preempted,
+        ledger.prompt_tokens,
+        ledger.ttft_sum_s,
+        ledger.ttft_count,
+        ledger.tpot_sum_s,
+        ledger.tpot_count,
+        oldest_s,
+        tuple(ClassSample(c.backlog, c.in_flight, c.arrived, c.retired) for c in ledger.classes),
+        plant,
+    )
+
+
+class Telemetry:
+    """Hand out samples by the spec.
+
+    Parameters
+    ----------
+    clock : Clock
+    spec : TelemetrySpec
+    take : callable
+        Takes a sample now.
+    stream : int
+        Key of the random stream for noise and losses.
+    """
+
+    def __init__(self, clock: Clock, spec: TelemetrySpec, take: Callable[[], Sample], stream: int) -> None:
+        self._clock, self._spec, self._take, self._stream = clock, spec, take, stream
+        self._history: deque[Sample] = deque()
+        self._taken = 0
+        self.dropped = 0
+
+    def start(self) -> None:
+        """Take the first sample, and keep sampling where the spec says so."""
+        self._history.append(self._noisy(self._take()))
+        if self._spec.period_s > 0.0:
+            self._clock.at(self._spec.period_s, self._sample, 1, SLEEP)
+
+    def _sample(self, k: int) -> None:
+        # Sampled among the sleeps: after every fact of the instant, before the ticks that read it.
+        if uniform(self._stream, k, 0) < self._spec.drop_ratio:
+            self.dropped += 1
+        else:
+            self._history.append(self._noisy(self._take()))
+        self._clock.at((k + 1) * self._spec.period_s, self._sample, k + 1, SLEEP)
+
+    def latest(self) -> Sample:
+        """Return the newest sample that is old enough to have arrived."""
+        if self._spec.period_s <= 0.0:
+            return self._noisy(self._take())
+        history = self._history
+        limit_s = self._clock.now() - self._spec.age_s
+        while len(history) > 1 and history[1].at_s <= limit_s:
+            history.popleft()
+        return history[0]
+
+    def _noisy(self, sample: Sample) -> Sample:
+        if self._spec.noise_ratio <= 0.0:
+            return sample
+        self._taken += 1
+        draws = iter(range(1, 1_000_000))
+
+        def shaken(value: int) -> int:
+            z = _NORMAL.inv_cdf(uniform(self._stream, self._taken, next(draws)))
+            return max(0, round(value * (1.0 + self._spec.noise_ratio * z)))
+
+        def shaken_pool(pool: PoolReading) -> PoolReading:
+            used = pool.kv_used_tokens
+            return replace(
+                pool,
+                busy_slots=shaken(pool.busy_slots),
+                queued_turns=shaken(pool.queued_turns),
+                queued_tokens=shaken(pool.queued_tokens),
+                kv_used_tokens=None if used is None else shaken(used),
+            )
+
+        return sample._replace(
+            backlog=shaken(sample.backlog),
+            filling=shaken(sample.filling),
+            ready=shaken(sample.ready),
+            decoding=shaken(sample.decoding),
+            in_flight=shaken(sample.in_flight),
+            plant=replace(sample.plant, pools={name: shaken_pool(p) for name, p in sample.plant.pools.items()}),
+        )

@@ -1,0 +1,117 @@
+"""What a router sees of a pool: the loads as they are, or as they were at its last snapshot."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from orchestrator.ports import PoolView, WorkerView
+from orchestrator.rng import finalise, uniform
+from orchestrator.turn import KvChain, TurnView, WorkerId
+from orchestrator.worker import Worker
+
+if TYPE_CHECKING:
+    from orchestrator.dispatch import Pool
+
+
+class View:
+    """The pool as it is: the `PoolView` of a router with fresh knowledge."""
+
+    __slots__ = ("_pool",)
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    def refresh(self) -> None:
+        """Nothing to do: this view is always fresh."""
+
+    def given(self, worker: Worker) -> None:
+        """Nothing to note: the load itself changes."""
+
+    def load(self, worker: Worker) -> int:
+        """Return the turns given to a worker, as this view knows it."""
+        return worker.load_turns
+
+    def sample(self, k: int, key: int) -> Sequence[WorkerId]:
+        """Return k workers drawn by counter hash of `key`."""
+        workers = self._pool.workers
+        if not workers:
+            return []
+        hashed = finalise(key)
+        return [workers[int(uniform(hashed, i) * len(workers))].info.worker for i in range(k)]
+
+    def least_loaded(self) -> WorkerId | None:
+        """Return the open worker with the fewest turns."""
+        worker = self._pool.least_loaded()
+        return None if worker is None else worker.info.worker
+
+    def holding(self, prefix: KvChain) -> Sequence[tuple[WorkerId, int]]:
+        """Return this pool's workers near the longest prefix held, longest first."""
+        return [(w, tokens) for w, tokens in self._pool.plant.holding(prefix) if w in self._pool.by_id]
+
+    def view(self, worker: WorkerId) -> WorkerView:
+        """Return one worker's load."""
+        return self._as_view(self._pool.by_id[worker])
+
+    def _as_view(self, worker: Worker) -> WorkerView:
+        info = worker.info
+        return WorkerView(info.worker, info.rack, info.configuration, info.slots, self.load(worker), worker.load_tokens)
+
+    def open(self, worker: WorkerId) -> bool:
+        """Tell whether the worker is open, as this view knows it."""
+        known = self._pool.by_id.get(worker)
+        if known is None or known.draining:
+            return False
+        return known.room is None or self.load(known) < known.room
+
+    def cost_s(self, worker: WorkerId, turn: TurnView) -> float | None:
+        """Return the plant's estimate of fetching or rebuilding the turn's context there."""
+        return self._pool.plant.cost_s(worker, turn)
+
+    def __len__(self) -> int:
+        return len(self._pool.workers)
+
+    def __iter__(self) -> Iterator[WorkerView]:
+        return (self._as_view(worker) for worker in self._pool.workers)
+
+
+class Snapshot(View):
+    """The pool as one router last saw it, plus what that router itself gave out since: the stale view that herds."""
+
+    __slots__ = ("_bumps", "_heap", "_loads")
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool)
+        self._loads: dict[WorkerId, int] = {}
+        self._heap: list[tuple[int, WorkerId]] = []
+
+    def refresh(self) -> None:
+        """Take a new snapshot; local notes are wiped by it."""
+        self._loads = {worker.info.worker: worker.load_turns for worker in self._pool.workers}
+        self._heap = [(load, worker_id) for worker_id, load in self._loads.items()]
+        heapq.heapify(self._heap)
+
+    def given(self, worker: Worker) -> None:
+        """Note locally that this router gave the worker a turn."""
+        self._loads[worker.info.worker] = load = self.load(worker) + 1
+        heapq.heappush(self._heap, (load, worker.info.worker))
+
+    def load(self, worker: Worker) -> int:
+        """Return the load at the snapshot, plus this router's own turns since."""
+        return self._loads.get(worker.info.worker, 0)
+
+    def least_loaded(self) -> WorkerId | None:
+        """Return the worker with the fewest turns as last seen."""
+        heap = self._heap
+        while heap:
+            load, worker_id = heap[0]
+            if self._loads.get(worker_id) == load and self.open(worker_id):
+                return worker_id
+            heapq.heappop(heap)
+        return None
+
+
+def as_view(view: View) -> PoolView:
+    """Hold `View` to the protocol that routers are written against."""
+    return view

@@ -1,0 +1,119 @@
+"""One worker as the orchestrator knows it: its load, and the line for its slots and its memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING
+
+from orchestrator.clock import Clock
+from orchestrator.ledger import Turn
+from orchestrator.ports import Plant, WorkerInfo
+from orchestrator.turn import TurnView
+
+if TYPE_CHECKING:
+    from orchestrator.dispatch import Pool
+
+
+class Worker:
+    """A worker as the orchestrator knows it: what it was given, and who waits for its slots and its memory."""
+
+    __slots__ = (
+        "_clock",
+        "_emptied",
+        "_line",
+        "_plant",
+        "draining",
+        "info",
+        "inside",
+        "load_tokens",
+        "load_turns",
+        "pools",
+        "room",
+    )
+
+    def __init__(self, clock: Clock, plant: Plant, info: WorkerInfo) -> None:
+        self._clock, self._plant = clock, plant
+        self.info = info
+        self.pools: list[Pool] = []
+        self.load_turns = self.load_tokens = self.inside = 0
+        self.draining = False
+        self._line: deque[tuple[TurnView, asyncio.Future[None]]] = deque()
+        self._emptied: asyncio.Future[None] | None = None
+        self.room: int | None = None
+        self.set_slots(info.slots)
+
+    def set_slots(self, slots: int | None) -> None:
+        """Take a new number of slots; what is staged ahead of them comes on top."""
+        self.info = self.info._replace(slots=slots)
+        self.room = None if slots is None else slots + self.info.staging_turns
+        self._serve()
+
+    def open(self) -> bool:
+        """Tell whether one more turn may be given."""
+        return not self.draining and (self.room is None or self.load_turns < self.room)
+
+    def give(self, turn: Turn) -> None:
+        """Add a turn to the load."""
+        self.load_turns += 1
+        self.load_tokens += turn.view.prompt_tokens
+        for pool in self.pools:
+            pool.changed(self)
+
+    def free(self, turn: Turn) -> None:
+        """Take a turn off the load, and let the lines of its pools move up."""
+        self.load_turns -= 1
+        self.load_tokens -= turn.view.prompt_tokens
+        for pool in self.pools:
+            pool.changed(self)
+            pool.serve()
+        if self.draining:
+            self._check_empty()
+
+    def _takes(self, view: TurnView) -> bool:
+        slots = self.info.slots
+        return (slots is None or self.inside < slots) and self._plant.room(self.info.worker, view)
+
+    async def enter(self, turn: Turn) -> None:
+        """Wait, first come first served, until a slot is free and the memory has room; then hold the slot."""
+        if not self._line and self._takes(turn.view):
+            self.inside += 1
+            return
+        waiter: asyncio.Future[None] = self._clock.future()
+        self._line.append((turn.view, waiter))
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():
+                self.exit()
+            raise
+
+    def entered(self) -> None:
+        """The plant has taken the turn that was let in, so memory is as it is: the next may be looked at."""
+        if self._line:
+            self._serve()
+
+    def exit(self) -> None:
+        """Give the slot back."""
+        self.inside -= 1
+        if self._line:
+            self._serve()
+
+    def _serve(self) -> None:
+        """Let in the head of the line, one at a time: what it takes of the memory shows only once it is in."""
+        line = self._line
+        while line and line[0][1].done():
+            line.popleft()
+        if line and self._takes(line[0][0]):
+            self.inside += 1
+            line.popleft()[1].set_result(None)
+
+    def emptied(self) -> asyncio.Future[None]:
+        """Return a Future that resolves once no turn is assigned here."""
+        self._emptied = self._clock.future()
+        self._check_empty()
+        return self._emptied
+
+    def _check_empty(self) -> None:
+        if self._emptied is not None and self.load_turns == 0 and not self._emptied.done():
+            self._emptied.set_result(None)

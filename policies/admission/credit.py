@@ -1,0 +1,33 @@
+"""One release for one retirement: a constant number of turns in flight (A2; the essay's M3).
+
+    W   turns released and not retired            turns
+    W <= cap_turns                                the door releases at once while this holds
+
+Known as CONWIP in production (Spearman, Woodruff and Hopp, 1990). The loop has no gain to tune and no limit cycle of
+its own, but it copies every bunch: damping about pi cv^2, cv the spread of the lap time. A cap of N starves the pool
+by T/(L+T); N(1 + L/T) feeds it. Missing data: needs none.
+"""
+
+from __future__ import annotations
+
+from orchestrator.ports import Cadence
+from orchestrator.signals import AdmissionCommand, AdmissionReading
+
+
+class Credit:
+    """Hold the number in flight at a cap.
+
+    Parameters
+    ----------
+    cadence : Cadence
+    cap_turns : int
+        The cap, >= 1.
+    """
+
+    def __init__(self, cadence: Cadence, *, cap_turns: int) -> None:
+        self.cadence = cadence
+        self._command = AdmissionCommand(in_flight_cap_turns=cap_turns)
+
+    def act(self, y: AdmissionReading) -> AdmissionCommand:
+        """State the cap; the door does the rest."""
+        return self._command

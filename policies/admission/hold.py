@@ -1,0 +1,25 @@
+"""Open loop: leave the door as it stands. Heads the slot; every other law is compared with doing nothing.
+
+Source: essay E18 (what happens without control). Missing data: needs none.
+"""
+
+from __future__ import annotations
+
+from orchestrator.ports import Cadence
+from orchestrator.signals import AdmissionCommand, AdmissionReading
+
+
+class Hold:
+    """Change nothing.
+
+    Parameters
+    ----------
+    cadence : Cadence
+    """
+
+    def __init__(self, cadence: Cadence) -> None:
+        self.cadence = cadence
+
+    def act(self, y: AdmissionReading) -> AdmissionCommand:
+        """Return the empty command."""
+        return AdmissionCommand()

@@ -1,0 +1,61 @@
+"""A5 as one would first write it: the service rate is the present retirement rate. Kept for the lesson.
+
+    r     mean(retired/s), exponential over tau                         turns/s
+    u     r + k (B* - (W - N - r L))                                    turns/s   (symbols of `predictive_buffer`)
+
+A starved pool retires little, and this estimate believes it: the loop has a slow root (for N = 512, L = 10 s, T = 5 s
+and tau = 2 L at -0.0071/s, 141 s), so a cold start crawls. The defect is that of Dynamo issue 12430: a capacity
+model that learns from a pool which is not full. Missing data: until the first retirement, the scenario's stated rate.
+"""
+
+from __future__ import annotations
+
+import math
+
+from orchestrator.ports import Cadence
+from orchestrator.signals import AdmissionCommand, AdmissionReading
+
+
+class PredictiveBufferNaive:
+    """Smith predictor on the ready buffer that takes the present retirement rate for the service rate.
+
+    Parameters
+    ----------
+    cadence : Cadence
+    dead_time_s, full_per_s, buffer_ratio, tau_s, k_per_s
+        As for `PredictiveBuffer`.
+    """
+
+    def __init__(
+        self,
+        cadence: Cadence,
+        *,
+        dead_time_s: float,
+        full_per_s: float,
+        buffer_ratio: float,
+        tau_s: float | None = None,
+        k_per_s: float | None = None,
+    ) -> None:
+        self.cadence = cadence
+        self.dead_time_s, self.full_per_s, self.buffer_ratio = dead_time_s, full_per_s, buffer_ratio
+        self.tau_s = 2.0 * dead_time_s if tau_s is None else tau_s
+        self.k_per_s = 1.0 / dead_time_s if k_per_s is None else k_per_s
+        self._rate: float | None = None
+        self._before: AdmissionReading | None = None
+
+    def act(self, y: AdmissionReading) -> AdmissionCommand:
+        """Set the release rate."""
+        N, W, L, k = y.slots, y.in_flight_turns, self.dead_time_s, self.k_per_s
+        r = self._retirement_rate(y)
+        u = r + k * (self.buffer_ratio * N - (W - N - r * L))
+        return AdmissionCommand(release_per_s=max(0.0, u))
+
+    def _retirement_rate(self, y: AdmissionReading) -> float:
+        before, self._before = self._before, y
+        if before is not None and y.at_s > before.at_s and y.retired_total > 0:
+            span_s = y.at_s - before.at_s
+            seen = (y.retired_total - before.retired_total) / span_s
+            if self._rate is None:
+                self._rate = self.full_per_s
+            self._rate += (1.0 - math.exp(-span_s / self.tau_s)) * (seen - self._rate)
+        return self.full_per_s if self._rate is None else self._rate

@@ -191,20 +191,21 @@ class Door:
 
     def pump(self) -> None:
         """Release every turn that may go at this instant, and set the timer for the next one."""
-        if self._timer is not None:
+        if self._timer is not None or not self._open:
             return
-        while self._open:
-            lane = self._next_lane()
-            if lane is None:
-                return
-            if not math.isinf(self._rate):
+        paced = self._rate < math.inf
+        while True:
+            if paced:
                 now_s = self._clock.now()
                 self._accrue(now_s)
                 if self._phase < 1.0 - ROUNDING:
-                    if self._rate > 0.0:
-                        wait_s = (1.0 - self._phase) / self._rate
-                        self._timer = self._clock.at(now_s + wait_s, self._due, None)
+                    if self._rate > 0.0 and any(lane.waiting for lane in self._lanes):
+                        self._timer = self._clock.at(now_s + (1.0 - self._phase) / self._rate, self._due, None)
                     return
+            lane = self._next_lane()
+            if lane is None:
+                return
+            if paced:
                 self._phase = max(0.0, self._phase - 1.0)
             self._release(lane)
 
@@ -228,17 +229,14 @@ class Door:
 
     def _next_lane(self) -> _Lane | None:
         """Return the class whose head goes next, or None when none may."""
-        self._drop_cancelled()
         in_flight = self._ledger.in_flight.value
         if self._cap is not None and in_flight >= self._cap:
             return None
-        best, best_rank = None, (math.inf, math.inf)
-        for lane in self._lanes:
-            if lane.waiting and self._may_go(lane, in_flight):
-                rank = self._rank(lane)
-                if best is None or rank < best_rank:
-                    best, best_rank = lane, rank
-        return best
+        self._drop_cancelled()
+        ready = [lane for lane in self._lanes if lane.waiting and self._may_go(lane, in_flight)]
+        if len(ready) <= 1:
+            return ready[0] if ready else None
+        return min(ready, key=self._rank)
 
     def _may_go(self, lane: _Lane, in_flight: float) -> bool:
         if lane.cap is not None and lane.counts.in_flight >= lane.cap:

@@ -113,14 +113,25 @@ class Loops:
         sample = self._telemetry.latest()
         reading = spec.read(now_s, sample, before, self._applied[slot], self.setpoint(slot))
         command = spec.law.act(reading)
-        changed = command != self._commands.get(slot)
-        self._commands[slot] = command
+        said_before, self._commands[slot] = self._commands.get(slot), command
         applied = spec.apply(command)
         self._applied[slot] = applied
         self._recorder.saw(slot, reading, applied)
-        if changed:
+        if command is not said_before and decided(command, said_before):
             self._recorder.event("command", now_s, slot=slot, command=said(command))
         return sample if sample.at_s > before.at_s else before
+
+
+def decided(command: Commands, before: Commands | None) -> bool:
+    """Tell whether a command is a decision worth an event: anything but a release rate that drifts."""
+    if isinstance(command, AdmissionCommand) and isinstance(before, AdmissionCommand):
+        return (command.gate_open, command.in_flight_cap_turns, command.shed_ratio, command.reserve_turns) != (
+            before.gate_open,
+            before.in_flight_cap_turns,
+            before.shed_ratio,
+            before.reserve_turns,
+        )
+    return command != before
 
 
 def said(command: Commands) -> dict[str, object]:

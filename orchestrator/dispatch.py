@@ -41,10 +41,10 @@ class Pool:
         self.by_id: dict[WorkerId, Worker] = {}
         self._routers = list(routers)
         self._views = [View(self) if snapshot_s is None else Snapshot(self) for _ in routers]
-        self._line: deque[tuple[Turn, asyncio.Future[Worker]]] = deque()
+        self.line: deque[tuple[Turn, asyncio.Future[Worker]]] = deque()
         self._position: dict[WorkerId, int] = {}
         self._heap: list[tuple[int, WorkerId]] = []
-        self._sole: Worker | None = None
+        self.sole: Worker | None = None
         if snapshot_s is not None:
             for number, view in enumerate(self._views):
                 view.refresh()
@@ -64,8 +64,10 @@ class Pool:
         self.workers.append(worker)
         self.by_id[worker_id] = worker
         worker.pools.append(self)
-        self._settle()
-        heapq.heappush(self._heap, (worker.load_turns, worker_id))
+        if len(self.workers) > 2:
+            self.changed(worker)
+        else:
+            self._settle()
         self.serve()
 
     def leave(self, worker: Worker) -> None:
@@ -81,26 +83,41 @@ class Pool:
         self._settle()
 
     def _settle(self) -> None:
-        self._sole = self.workers[0] if len(self.workers) == 1 else None
+        self.sole = self.workers[0] if len(self.workers) == 1 else None
+        if self.sole is None:
+            self._heap = [(worker.load_turns, worker.info.worker) for worker in self.workers]
+            heapq.heapify(self._heap)
 
     def changed(self, worker: Worker) -> None:
-        """Note that a worker's load has changed."""
-        if self._sole is None:
-            heapq.heappush(self._heap, (worker.load_turns, worker.info.worker))
+        """Note that a worker's load has changed; a sole worker needs no note."""
+        heapq.heappush(self._heap, (worker.load_turns, worker.info.worker))
 
     # ------------------------------------------------ giving turns to workers
+    def place_nowait(self, turn: Turn) -> Worker | None:
+        """Give the turn to a worker at once if nobody stands in line and a worker takes it."""
+        if self.line:
+            return None
+        sole = self.sole
+        worker = self._choose(turn.view) if sole is None else sole if sole.open() else None
+        if worker is not None:
+            worker.give(turn)
+        return worker
+
     async def place(self, turn: Turn, first: bool = False) -> Worker:
         """Wait for a worker that takes the turn; `first` puts a returning turn at the head of the line."""
-        if not self._line or first:
+        if first:
             worker = self._choose(turn.view)
             if worker is not None:
                 worker.give(turn)
-                return worker
+        else:
+            worker = self.place_nowait(turn)
+        if worker is not None:
+            return worker
         waiter: asyncio.Future[Worker] = self.clock.future()
         if first:
-            self._line.appendleft((turn, waiter))
+            self.line.appendleft((turn, waiter))
         else:
-            self._line.append((turn, waiter))
+            self.line.append((turn, waiter))
         try:
             return await waiter
         except asyncio.CancelledError:
@@ -109,7 +126,7 @@ class Pool:
             raise
 
     def _choose(self, turn: TurnView) -> Worker | None:
-        sole = self._sole
+        sole = self.sole
         if sole is not None:
             return sole if sole.open() else None
         number = turn.key % len(self._routers)
@@ -125,7 +142,7 @@ class Pool:
 
     def serve(self) -> None:
         """Give the head of the line to a worker while one takes it."""
-        line = self._line
+        line = self.line
         while line:
             turn, waiter = line[0]
             if waiter.done():
@@ -140,7 +157,7 @@ class Pool:
 
     def waiting(self) -> int:
         """Return how many turns stand in line."""
-        return sum(not waiter.done() for _, waiter in self._line)
+        return sum(not waiter.done() for _, waiter in self.line)
 
     def least_loaded(self) -> Worker | None:
         """Return the open worker with the fewest turns.

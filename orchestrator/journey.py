@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import Future
 from collections.abc import Callable
 
 from orchestrator.buffers import Places
@@ -76,27 +77,32 @@ class Journey:
 
     async def _fill(self, turn: Turn) -> tuple[Worker | None, Filled]:
         """Fill on some worker. An aggregated worker is kept: its slot and memory serve the decode too."""
-        worker = await self._fill_pool(turn).place(turn)
+        pool = self._fill_pool(turn)
+        worker = pool.place_nowait(turn) or await pool.place(turn)
         kept = False
         try:
             turn.fill_worker = worker.info.worker
             if worker.info.role is Role.AGGREGATED:
-                await worker.enter(turn)
+                if not worker.enter_nowait(turn):
+                    await worker.enter(turn)
                 try:
-                    filled = await self._started(turn, worker)
+                    filled = await self._start_fill(turn, worker)
                     kept = True
                 finally:
                     if not kept:
                         worker.exit()
+                now_s = self._clock.now()
+                self._ledger.first_token(turn, now_s)
             else:
-                filled = await self._started(turn, worker)
-                self._ledger.first_token(turn, self._clock.now())
-                await self._ready.take()  # a full buffer holds the turn, and so its place at the fill worker
+                filled = await self._start_fill(turn, worker)
+                now_s = self._clock.now()
+                self._ledger.first_token(turn, now_s)
+                if not self._ready.take_nowait():
+                    await self._ready.take()  # a full buffer holds the turn, and so its place at the fill worker
+                    now_s = self._clock.now()
         finally:
             if not kept:
                 worker.free(turn)
-        now_s = self._clock.now()
-        self._ledger.first_token(turn, now_s)
         turn.fill_started_s, turn.cached_tokens = filled.started_s, filled.cached_tokens
         self._ledger.move(turn, READY, now_s)
         return (worker if kept else None), filled
@@ -109,26 +115,28 @@ class Journey:
             return midfill
         return midfill if self._plant.cached_tokens(turn.view) > 0 else prefill
 
-    async def _started(self, turn: Turn, worker: Worker) -> Filled:
+    def _start_fill(self, turn: Turn, worker: Worker) -> Future[Filled]:
         view = turn.view
         future = self._plant.fill(worker.info.worker, view, KvRef(view.context, 0, None))
-        worker.entered()
-        return await future
+        if worker.line:
+            worker.serve()
+        return future
 
     async def _decode(self, turn: Turn, held: Worker | None, filled: Filled, again: bool) -> None:
         """Decode to the end, through any preemptions."""
-        view, plant, ledger = turn.view, self._plant, self._ledger
+        view, plant, ledger, pool = turn.view, self._plant, self._ledger, self._decode_pool
         buffered = held is None
         try:
             while True:
-                worker = held or await self._decode_pool.place(turn, first=again)
+                worker = held or (None if again else pool.place_nowait(turn)) or await pool.place(turn, first=again)
                 inside = held is not None
                 held = None
                 try:
                     turn.decode_worker = worker.info.worker
                     staged = await plant.stage(worker.info.worker, filled.kv)
                     if not inside:
-                        await worker.enter(turn)
+                        if not worker.enter_nowait(turn):
+                            await worker.enter(turn)
                         inside = True
                     now_s = self._clock.now()
                     ledger.move(turn, DECODING, now_s)
@@ -136,7 +144,8 @@ class Journey:
                         self._ready.give()
                         buffered = False
                     future = plant.decode(worker.info.worker, view, staged)
-                    worker.entered()
+                    if worker.line:  # memory is as it is now: the next may be looked at
+                        worker.serve()
                     done = await future
                     turn.joined_s = done.joined_s
                     ledger.retire(turn, done.output_tokens, self._clock.now())

@@ -5,6 +5,7 @@ arrived = waiting + filling + ready + decoding + retired + rejected + failed
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from enum import IntEnum
 
@@ -28,16 +29,17 @@ class Stage(IntEnum):
     FAILED = 6
 
 
+STAGE_NAMES = tuple(stage.name.lower() for stage in Stage)
 WAITING, FILLING, READY, DECODING, RETIRED, REJECTED, FAILED = Stage
-TRANSITIONS: tuple[frozenset[Stage], ...] = (
-    frozenset({FILLING, REJECTED, FAILED}),  # from WAITING
-    frozenset({READY, FAILED}),  # from FILLING
-    frozenset({DECODING, FILLING, FAILED}),  # from READY; FILLING again when its KV state was lost
-    frozenset({RETIRED, READY, FAILED}),  # from DECODING; READY again when preempted or its worker was lost
-    frozenset(),
-    frozenset(),
-    frozenset(),
-)
+TRANSITIONS: dict[Stage, tuple[Stage, ...]] = {
+    WAITING: (FILLING, REJECTED, FAILED),
+    FILLING: (READY, FAILED),
+    READY: (DECODING, FILLING, FAILED),  # FILLING again when its KV state was lost
+    DECODING: (RETIRED, READY, FAILED),  # READY again when preempted, or when its worker was lost
+}
+# The same table as bit masks: stage `to` is allowed from `start` where _ALLOWED[start] has bit `to`.
+_BIT = tuple(1 << stage for stage in Stage)
+_ALLOWED = tuple(sum(_BIT[to] for to in TRANSITIONS.get(start, ())) for start in Stage)
 
 
 class NotConserved(SteadyflowError):
@@ -63,6 +65,7 @@ class Turn:
         "retries",
         "stage",
         "story",
+        "task",
         "view",
     )
 
@@ -75,11 +78,12 @@ class Turn:
         self.fill_worker = self.decode_worker = NOWHERE
         self.cached_tokens = self.output_tokens = self.preemptions = self.retries = 0
         self.bucket = ""
+        self.task: asyncio.Task[None] | None = None
 
     @property
     def outcome(self) -> str:
         """Return `retired`, `rejected:<bucket>`, `failed:<bucket>`, or the stage that the turn is in."""
-        name = self.stage.name.lower()
+        name = STAGE_NAMES[self.stage]
         return f"{name}:{self.bucket}" if self.bucket else name
 
 
@@ -122,20 +126,31 @@ class Ledger:
         counts.prompt_tokens += view.prompt_tokens
         self.arrived += 1
         self.prompt_tokens += view.prompt_tokens
-        self.levels[WAITING].add(1, view.arrived_s)
+        waiting = self.levels[WAITING]
+        waiting.value = value = waiting.value + 1
+        waiting.moment += view.arrived_s
+        if value > waiting.high:
+            waiting.high = value
         return turn
 
     def move(self, turn: Turn, to: Stage, now_s: float) -> None:
         """Move a turn; raise InvalidTransition with its story where the table does not allow it."""
         start = turn.stage
-        if to not in TRANSITIONS[start]:
+        if not _ALLOWED[start] & _BIT[to]:
             story = [(at_s, stage.name.lower()) for at_s, stage in turn.story]
             raise InvalidTransition(turn.view.turn_id, start.name.lower(), to.name.lower(), story)
         turn.stage = to
         turn.story.append((now_s, to))
-        levels = self.levels
-        levels[start].add(-1, now_s)
-        levels[to].add(1, now_s)
+        # The two additions of Level.add, written out: this runs four times a turn.
+        left, entered = self.levels[start], self.levels[to]
+        left.value = value = left.value - 1
+        left.moment -= now_s
+        if value < left.low:
+            left.low = value
+        entered.value = value = entered.value + 1
+        entered.moment += now_s
+        if value > entered.high:
+            entered.high = value
         if start is WAITING:
             counts = self.classes[turn.class_index]
             counts.backlog -= 1

@@ -117,7 +117,6 @@ class Orchestrator:
             clock, self.telemetry, self.recorder, loop_specs(spec, laws, self._door, plant, self.roster, self._resize)
         )
         self._workers: dict[WorkerId, Worker] = {}
-        self._tasks: dict[TurnId, asyncio.Task[None]] = {}
         self._turns: dict[TurnId, Turn] = {}
         self._group: asyncio.TaskGroup | None = None
         self._over: asyncio.Future[Ended] | None = None
@@ -163,7 +162,7 @@ class Orchestrator:
         """Refuse new turns and wait until those here have ended, or until `deadline_s`."""
         self._accepting = False
         while self._turns and self._clock.now() < deadline_s:
-            tasks = list(self._tasks.values())
+            tasks = [turn.task for turn in self._turns.values() if turn.task is not None]
             try:
                 async with self._clock.timeout_at(deadline_s):
                     await asyncio.gather(*(asyncio.shield(task) for task in tasks), return_exceptions=True)
@@ -195,7 +194,7 @@ class Orchestrator:
             return
         assert self._group is not None
         self._turns[view.turn_id] = turn
-        self._tasks[view.turn_id] = self._group.create_task(self._serve(turn))
+        turn.task = self._group.create_task(self._serve(turn))
         self.loops.happened("arrival")
 
     def _released(self, turn: Turn) -> None:
@@ -203,16 +202,16 @@ class Orchestrator:
 
     def cancel(self, turn_id: TurnId, bucket: str = "cancelled") -> bool:
         """Cancel a turn wherever it is; tell whether it was still under way. Its work is withdrawn at this instant."""
-        turn, task = self._turns.get(turn_id), self._tasks.get(turn_id)
-        if turn is None or task is None or turn.bucket:
+        turn = self._turns.get(turn_id)
+        if turn is None or turn.task is None or turn.bucket:
             return False
         turn.bucket = bucket
         # A task cancelled before its first step never runs: look after the turn once the instant's work is done.
         self._clock.at(self._clock.now(), self._reap, turn, TICK)
-        return task.cancel()
+        return turn.task.cancel()
 
     def _reap(self, turn: Turn) -> None:
-        if turn.view.turn_id in self._turns and self._tasks[turn.view.turn_id].done():
+        if turn.task is not None and turn.task.done():
             self.ledger.fail(turn, turn.bucket, self._clock.now())
             self._finish(turn)
 
@@ -236,7 +235,7 @@ class Orchestrator:
     def _finish(self, turn: Turn) -> None:
         turn_id = turn.view.turn_id
         self._turns.pop(turn_id, None)
-        self._tasks.pop(turn_id, None)
+        turn.task = None
         self.recorder.turn(turn)
         retired = turn.stage is RETIRED
         self._source.ended(turn_id, self._clock.now(), "retired" if retired else turn.bucket)

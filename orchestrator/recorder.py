@@ -11,7 +11,7 @@ from dataclasses import fields
 from typing import Any, Protocol
 
 from orchestrator.clock import SLEEP, Clock
-from orchestrator.ledger import DECODING, FILLING, READY, WAITING, Ledger, Turn
+from orchestrator.ledger import DECODING, FILLING, READY, RETIRED, WAITING, Ledger, Turn
 from orchestrator.levels import Level
 from orchestrator.signals import Commands, Readings, Slot
 
@@ -24,10 +24,6 @@ TURN_COLUMNS = (
 )
 CHUNK_TURNS = 65_536
 NAN = float("nan")
-
-
-def _no_rows() -> Columns:
-    return {name: array(code) for name, code in TURN_COLUMNS}
 
 
 class Sink(Protocol):
@@ -84,9 +80,8 @@ class Recorder:
         self._said: dict[str, Commands] = {}
         self._numeric: dict[type, tuple[str, ...]] = {}
         self._classes = [counts.name for counts in ledger.classes]
-        self._outcomes: dict[str, int] = {}
-        self._rows = _no_rows()
-        self._row_count = 0
+        self._outcomes: dict[str, int] = {"retired": 0}
+        self._rows: list[tuple[float | int, ...]] = []
 
     def level(self, name: str) -> Level:
         """Return a new level to be recorded under `name`."""
@@ -160,29 +155,40 @@ class Recorder:
     # ------------------------------------------------ turns and decisions
     def turn(self, turn: Turn) -> None:
         """Add a turn that has ended, or that the end of the run overtook."""
-        view, rows = turn.view, self._rows
-        outcome = turn.outcome
-        code = self._outcomes.setdefault(outcome, len(self._outcomes))
+        view = turn.view
+        code = 0 if turn.stage is RETIRED else self._outcomes.setdefault(turn.outcome, len(self._outcomes))
         row = (
-            *(view.turn_id, view.key, view.session_id, view.ordinal, turn.class_index, view.arrived_s),
-            *(turn.released_s, turn.fill_started_s, turn.filled_s, turn.joined_s, turn.ended_s),
-            *(view.prompt_tokens, turn.cached_tokens, turn.output_tokens, turn.fill_worker),
-            *(turn.decode_worker, turn.preemptions, code),
+            view.turn_id,
+            view.key,
+            view.session_id,
+            view.ordinal,
+            turn.class_index,
+            view.arrived_s,
+            turn.released_s,
+            turn.fill_started_s,
+            turn.filled_s,
+            turn.joined_s,
+            turn.ended_s,
+            view.prompt_tokens,
+            turn.cached_tokens,
+            turn.output_tokens,
+            turn.fill_worker,
+            turn.decode_worker,
+            turn.preemptions,
+            code,
         )
-        for column, value in zip(rows.values(), row):
-            column.append(value)
-        self._row_count += 1
+        self._rows.append(row)
         if self._moves:
             for at_s, stage in turn.story:
                 self.event("move", at_s, turn_id=view.turn_id, stage=stage.name.lower())
-        if self._row_count >= CHUNK_TURNS:
+        if len(self._rows) >= CHUNK_TURNS:
             self._flush()
 
     def _flush(self) -> None:
-        if self._row_count:
-            self._sink.turns(self._rows, self._classes, list(self._outcomes))
-            self._rows = _no_rows()
-            self._row_count = 0
+        if self._rows:
+            columns = {name: array(code, column) for (name, code), column in zip(TURN_COLUMNS, zip(*self._rows))}
+            self._sink.turns(columns, self._classes, list(self._outcomes))
+            self._rows = []
 
     def event(self, kind: str, at_s: float, **what: object) -> None:
         """Record one decision."""

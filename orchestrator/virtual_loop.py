@@ -35,12 +35,12 @@ PURGE_FLOOR = 512
 class _Handle:
     """asyncio.Handle without repr, debug and loop fields; asyncio itself needs only cancel and cancelled."""
 
-    __slots__ = ("args", "callback", "context")
+    __slots__ = ("args", "callback", "run")
 
     def __init__(self, callback: Callable[..., object], args: tuple[Any, ...], context: Context) -> None:
         self.callback: Callable[..., object] | None = callback
         self.args = args
-        self.context = context
+        self.run = context.run
 
     def cancel(self) -> None:
         self.callback = None
@@ -69,20 +69,30 @@ class _Timer(_Handle):
 
 
 class _OrderedTask(asyncio.Task[Any]):
-    """Hashes by birth order, so that the sets inside TaskGroup and asyncio.wait iterate alike in every run."""
+    """Hashes by birth order, so that the sets inside TaskGroup and asyncio.wait iterate alike in every run.
+
+    Asyncio hashes a task while it is being made (to register it), so the first hash is the birth.
+    """
 
     __slots__ = ("_birth",)
-
-    def __init__(self, coroutine: Coroutine[Any, Any, Any], birth: int, **options: Any) -> None:
-        # Any: whatever keywords this Python's Task takes (name, context, eager_start).
-        self._birth = birth
-        super().__init__(coroutine, **options)
+    _birth: int
 
     def __hash__(self) -> int:
-        return self._birth
+        try:
+            return self._birth
+        except AttributeError:
+            loop: VirtualLoop = self.get_loop()  # type: ignore[assignment]  # no other loop makes these
+            loop.births = birth = loop.births + 1
+            self._birth = birth
+            return birth
 
     def __eq__(self, other: object) -> bool:
         return self is other
+
+
+def _make_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Future[Any]:
+    # Any: as asyncio's own task factories; later Pythons pass more keywords.
+    return _OrderedTask(coroutine, loop=loop, **options)
 
 
 class _NullSelector:
@@ -119,17 +129,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._heap: list[Entry] = []
         self._sequence = 0
         self._dead = 0
-        self._births = 0
+        self.births = 0
         self._cap = callbacks_per_instant
         self._selector = _NullSelector()
+        self._append = self._ready.append  # type: ignore[attr-defined]  # BaseEventLoop's own queue
         self.events_run = 0
-        self.set_task_factory(self._make_task)
-
-    def _make_task(
-        self, loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any
-    ) -> asyncio.Future[Any]:  # Any: as asyncio's own task factories
-        self._births = birth = self._births + 1
-        return _OrderedTask(coroutine, birth, loop=loop, **options)
+        self.set_task_factory(_make_task)
 
     # ------------------------------------------------ what asyncio asks of a loop
     def time(self) -> float:
@@ -160,7 +165,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def call_soon(self, callback: Any, *args: Any, context: Context | None = None) -> Any:  # type: ignore[override]  # plainer, see above
         """Run the callback at this instant, after what is already ready."""
         handle = _Handle(callback, args, copy_context() if context is None else context)
-        self._ready.append(handle)  # type: ignore[attr-defined]  # BaseEventLoop's own queue
+        self._append(handle)
         return handle
 
     def call_at(self, when: float, callback: Any, *args: Any, context: Context | None = None) -> Any:  # type: ignore[override]  # plainer, see above
@@ -208,7 +213,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Run until stopped; raises Deadlock when nothing can ever happen again."""
         self._check_closed()  # type: ignore[attr-defined]
         self._check_running()  # type: ignore[attr-defined]
-        self._thread_id = threading.get_ident()
+        self._thread_id: int | None = threading.get_ident()
         hooks = sys.get_asyncgen_hooks()
         sys.set_asyncgen_hooks(
             firstiter=self._asyncgen_firstiter_hook,  # type: ignore[attr-defined]
@@ -219,7 +224,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self._spin()
         finally:
             self._stopping = False
-            self._thread_id = 0
+            self._thread_id = None
             events._set_running_loop(None)
             sys.set_asyncgen_hooks(*hooks)
 
@@ -232,7 +237,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 handle = popleft()
                 callback = handle.callback
                 if callback is not None:
-                    self._run(handle, callback)
+                    try:
+                        handle.run(callback, *handle.args)
+                    except (SystemExit, KeyboardInterrupt):
+                        raise
+                    except BaseException as error:  # as asyncio does: report, and go on
+                        self.call_exception_handler({"message": f"exception in {callback!r}", "exception": error})
                     count += 1
                     if count > cap:
                         raise Livelock(self._story(f"{count} callbacks ran at t = {self._now:.9g} s"))
@@ -256,23 +266,16 @@ class VirtualLoop(asyncio.BaseEventLoop):
                     self._dead -= 1
                     continue
                 count += 1
-                entry[3] = None
+                arg = entry[4]
+                entry[3] = entry[4] = None  # an entry that is kept must not keep what it held
                 if fn is _asyncio_timer:
-                    entry[4].entry = None
-                    ready.append(entry[4])
+                    arg.entry = None
+                    ready.append(arg)
                 else:
-                    fn(entry[4])
+                    fn(arg)
             self.events_run += 1
             if count > cap:
                 raise Livelock(self._story(f"{count} events ran at t = {when:.9g} s"))
-
-    def _run(self, handle: _Handle, callback: Callable[..., object]) -> None:
-        try:
-            handle.context.run(callback, *handle.args)
-        except (SystemExit, KeyboardInterrupt):
-            raise
-        except BaseException as error:  # as asyncio does: report, and go on
-            self.call_exception_handler({"message": f"exception in {callback!r}", "exception": error})
 
     def _story(self, what: str) -> str:
         names = sorted(task.get_name() for task in asyncio.all_tasks(self))

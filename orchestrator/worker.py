@@ -21,11 +21,11 @@ class Worker:
     __slots__ = (
         "_clock",
         "_emptied",
-        "_line",
         "_plant",
         "draining",
         "info",
         "inside",
+        "line",
         "load_tokens",
         "load_turns",
         "pools",
@@ -38,7 +38,7 @@ class Worker:
         self.pools: list[Pool] = []
         self.load_turns = self.load_tokens = self.inside = 0
         self.draining = False
-        self._line: deque[tuple[TurnView, asyncio.Future[None]]] = deque()
+        self.line: deque[tuple[TurnView, asyncio.Future[None]]] = deque()
         self._emptied: asyncio.Future[None] | None = None
         self.room: int | None = None
         self.set_slots(info.slots)
@@ -47,7 +47,7 @@ class Worker:
         """Take a new number of slots; what is staged ahead of them comes on top."""
         self.info = self.info._replace(slots=slots)
         self.room = None if slots is None else slots + self.info.staging_turns
-        self._serve()
+        self.serve()
 
     def open(self) -> bool:
         """Tell whether one more turn may be given."""
@@ -58,15 +58,18 @@ class Worker:
         self.load_turns += 1
         self.load_tokens += turn.view.prompt_tokens
         for pool in self.pools:
-            pool.changed(self)
+            if pool.sole is None:
+                pool.changed(self)
 
     def free(self, turn: Turn) -> None:
         """Take a turn off the load, and let the lines of its pools move up."""
         self.load_turns -= 1
         self.load_tokens -= turn.view.prompt_tokens
         for pool in self.pools:
-            pool.changed(self)
-            pool.serve()
+            if pool.sole is None:
+                pool.changed(self)
+            if pool.line:
+                pool.serve()
         if self.draining:
             self._check_empty()
 
@@ -74,13 +77,19 @@ class Worker:
         slots = self.info.slots
         return (slots is None or self.inside < slots) and self._plant.room(self.info.worker, view)
 
+    def enter_nowait(self, turn: Turn) -> bool:
+        """Take a slot if one is free, nobody waits for it and the memory has room; tell whether it was so."""
+        if self.line or not self._takes(turn.view):
+            return False
+        self.inside += 1
+        return True
+
     async def enter(self, turn: Turn) -> None:
         """Wait, first come first served, until a slot is free and the memory has room; then hold the slot."""
-        if not self._line and self._takes(turn.view):
-            self.inside += 1
+        if self.enter_nowait(turn):
             return
         waiter: asyncio.Future[None] = self._clock.future()
-        self._line.append((turn.view, waiter))
+        self.line.append((turn.view, waiter))
         try:
             await waiter
         except asyncio.CancelledError:
@@ -88,20 +97,15 @@ class Worker:
                 self.exit()
             raise
 
-    def entered(self) -> None:
-        """The plant has taken the turn that was let in, so memory is as it is: the next may be looked at."""
-        if self._line:
-            self._serve()
-
     def exit(self) -> None:
         """Give the slot back."""
         self.inside -= 1
-        if self._line:
-            self._serve()
+        if self.line:
+            self.serve()
 
-    def _serve(self) -> None:
+    def serve(self) -> None:
         """Let in the head of the line, one at a time: what it takes of the memory shows only once it is in."""
-        line = self._line
+        line = self.line
         while line and line[0][1].done():
             line.popleft()
         if line and self._takes(line[0][0]):

@@ -12,7 +12,7 @@ import math
 from asyncio import Future
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from scipy import special
 
@@ -68,7 +68,7 @@ class Tandem:
     """
 
     def __init__(self, clock: Clock, truths: Truths, *, slots: int, dead_time_s: float, residence: Residence) -> None:
-        self._clock, self._truths = clock, truths
+        self._clock, self._loop, self._truths = clock, clock.loop, truths
         self.slots, self.dead_time_s, self.residence = slots, dead_time_s, residence
         self._busy = self._filling = self._filled_total = self._retired_total = self._output_tokens = 0
         self._told = False
@@ -76,22 +76,22 @@ class Tandem:
     # ------------------------------------------------ the three stages
     def fill(self, worker: WorkerId, turn: TurnView, prefix: KvRef) -> Future[Filled]:
         """Pass the delay line."""
-        future: Work[Filled] = Work(self._clock)
+        work: Work[Filled] = Work(loop=self._loop)
         now_s = self._clock.now()
         self._filling += 1
-        filled = Filled(KvRef(turn.context, turn.prompt_tokens, None), now_s, 0)
-        end = self._clock.at(now_s + self.dead_time_s, self._fill_ends, (future, filled))
-        future.on_withdraw(self._withdraw_fill, end)
-        return future
+        work.value = Filled(prefix, now_s, 0)
+        work.withdraw = self._withdraw_fill
+        work.entry = self._clock.at(now_s + self.dead_time_s, self._fill_ends, work)
+        return work
 
-    def _fill_ends(self, what: tuple[Future[Filled], Filled]) -> None:
-        future, filled = what
+    def _fill_ends(self, work: Work[Filled]) -> None:
         self._filling -= 1
         self._filled_total += 1
-        future.set_result(filled)
+        work.entry = None
+        work.set_result(work.value)
 
-    def _withdraw_fill(self, end: Any) -> None:  # Any: an entry of the clock
-        self._clock.cancel_at(end)
+    def _withdraw_fill(self, work: Work[Filled]) -> None:
+        self._clock.cancel_at(work.entry)
         self._filling -= 1
 
     def stage(self, worker: WorkerId, kv: KvRef) -> Future[Staged]:
@@ -102,24 +102,25 @@ class Tandem:
 
     def decode(self, worker: WorkerId, turn: TurnView, kv: Staged) -> Future[Retired]:
         """Hold a slot for the turn's residence time."""
-        future: Work[Retired] = Work(self._clock)
+        work: Work[Retired] = Work(loop=self._loop)
         truth = self._truths[turn.turn_id]
         now_s = self._clock.now()
         self._busy += 1
-        retired = Retired(now_s, truth.output_tokens, kv.kv)
-        end = self._clock.at(now_s + self.residence.seconds(truth.draws[0]), self._decode_ends, (future, retired))
-        future.on_withdraw(self._withdraw, end)
-        return future
+        work.value = Retired(now_s, truth.output_tokens, kv.kv)
+        work.withdraw = self._withdraw
+        work.entry = self._clock.at(now_s + self.residence.seconds(truth.draws[0]), self._decode_ends, work)
+        return work
 
-    def _decode_ends(self, what: tuple[Future[Retired], Retired]) -> None:
-        future, retired = what
+    def _decode_ends(self, work: Work[Retired]) -> None:
+        retired = work.value
         self._busy -= 1
         self._retired_total += 1
         self._output_tokens += retired.output_tokens
-        future.set_result(retired)
+        work.entry = None
+        work.set_result(retired)
 
-    def _withdraw(self, end: Any) -> None:  # Any: an entry of the clock
-        self._clock.cancel_at(end)
+    def _withdraw(self, work: Work[Retired]) -> None:
+        self._clock.cancel_at(work.entry)
         self._busy -= 1
 
     # ------------------------------------------------ what else the port asks

@@ -31,7 +31,10 @@ from scenarios.run.record import RunData, write
 from scenarios.run.result import Run
 from tests.fake_runs import fake_run
 
-ALWAYS = ("occupancy", "ready", "admission", "backlog", "stages", "latency", "autocorrelation", "spectrum")
+ALWAYS = (
+    *("occupancy", "ready", "admission", "backlog", "stages"),
+    *("latency", "latency-time", "autocorrelation", "spectrum"),
+)
 THEORY = {"verdict": "limit_cycle", "period_s": 33.39, "decode_utilization_ratio": 0.787}
 
 

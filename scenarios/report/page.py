@@ -10,7 +10,18 @@ from plotly.offline import get_plotlyjs
 
 from scenarios.report import header
 from scenarios.report.panel import Panel, Shown, shown
-from scenarios.report.panels import admission, classes, latency, levels, occupancy, pools, repetition, stages, timeline
+from scenarios.report.panels import (
+    admission,
+    classes,
+    latency,
+    latency_over_time,
+    levels,
+    occupancy,
+    pools,
+    repetition,
+    stages,
+    timeline,
+)
 from scenarios.report.style import CSS, SCRIPT
 from scenarios.run.record import RunData
 
@@ -21,6 +32,7 @@ PANELS: tuple[Callable[[Sequence[Shown]], Panel | None], ...] = (
     levels.backlog,
     stages.panel,
     latency.panel,
+    latency_over_time.panel,
     classes.panel,
     repetition.autocorrelation,
     repetition.spectrum,

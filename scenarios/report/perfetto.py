@@ -66,7 +66,7 @@ def events(run: RunData) -> Iterator[dict[str, Any]]:
     for event in run.events:
         if "at_s" in event:
             name = str(event.get("kind", "event"))
-            yield {"ph": "i", "s": "g", "pid": 1, "tid": 0, "name": name, "ts": 1e6 * event["at_s"], "args": event}
+            yield {"ph": "i", "s": "g", "pid": 1, "tid": 1, "name": name, "ts": 1e6 * event["at_s"], "args": event}
 
 
 def _name(pid: int, name: str) -> dict[str, Any]:
@@ -79,9 +79,9 @@ def _slices(run: RunData, stage: Stage, order: int) -> Iterator[dict[str, Any]]:
         turns = turns[turns[stage.worker] >= 0]
     workers = turns[stage.worker].to_numpy() if stage.worker is not None else np.full(len(turns), DOOR)
     for worker in np.unique(workers).tolist():
-        # A process number a place: 10 for the door and buffer's row, then one for each worker of a role.
         pid = (order + 1) * 1_000_000 + worker + 1
         yield _name(pid, stage.place if worker == DOOR else f"{stage.place} {worker}")
+        yield {"ph": "M", "pid": pid, "name": "process_sort_index", "args": {"sort_index": pid}}
         yield from _worker_slices(turns[workers == worker], stage, pid, run.window_s[1])
 
 
@@ -99,7 +99,7 @@ def _worker_slices(turns: pd.DataFrame, stage: Stage, pid: int, last_s: float) -
         yield {
             "ph": "X",
             "pid": pid,
-            "tid": lane,
+            "tid": lane + 1,  # thread 0 is the idle one to Perfetto
             "name": f"{stage.name} {turn}",
             "cat": stage.name,
             "ts": 1e6 * begin,

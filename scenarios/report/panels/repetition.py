@@ -42,7 +42,7 @@ def autocorrelation(runs: Sequence[Shown]) -> Panel | None:
                 every = max(1, len(lags) // POINTS)
                 _line(figure, s, lags[::every], acf[::every], col, "lag %{x:.4g} s: %{y:.2f}")
                 _mark(figure, s, verdict, col, lags, acf)
-        figure.update_xaxes(title_text="lag (s)", row=1, col=col)
+        figure.update_xaxes(title_text="lag (s)", range=_lags(runs, name), row=1, col=col)
     figure.update_yaxes(range=[-1.05, 1.05])
     figure.update_yaxes(title_text="autocorrelation", row=1, col=1)
     figure.update_layout(hovermode="closest")
@@ -53,6 +53,14 @@ def autocorrelation(runs: Sequence[Shown]) -> Panel | None:
         figure=figure,
         group="Does it repeat itself?",
     )
+
+
+def _lags(runs: Sequence[Shown], name: str) -> list[float]:
+    # Eight of the slowest cycle show the decay; without a cycle all of it is of interest.
+    judged = [s.run.verdicts[name] for s in runs if name in s.run.verdicts and len(s.run.verdicts[name].acf)]
+    longest = max(float(v.acf_lags_s[-1]) for v in judged)
+    periods = [v.period_s for v in judged if v.period_s is not None and v.verdict in REPEATS]
+    return [0.0, min(longest, 8 * max(periods)) if periods else longest]
 
 
 def spectrum(runs: Sequence[Shown]) -> Panel | None:

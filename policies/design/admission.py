@@ -1,0 +1,113 @@
+"""A tandem of dead time and slots as loops: what the front door's signals do when the release rate is stirred.
+
+For a small change u of the release rate, with the pool's slots free (`starved`) or all busy (`full`):
+
+    signal                starved                               full
+    busy x                e^{-sL} / (s + 1/T)                   0
+    at decode y           x                                     e^{-sL} / s
+    in flight W           (1 - e^{-sL}/(1 + sT)) / s            1 / s
+    retirements q         x / T                                 0
+
+A law's linearisation says which combination of them it feeds back, and so does its loop gain follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from policies.design.loops import Complexes, Response
+
+Regime = Literal["starved", "full"]
+Signal = Literal["busy", "at_decode", "in_flight", "retirements"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TandemModel:
+    """Dead time L (pipeline, observation age and half a sampling period together), N slots, mean residence T."""
+
+    slots: float
+    residence_s: float
+    dead_time_s: float
+
+    @property
+    def service_per_s(self) -> float:
+        """Return N/T, what a full pool retires."""
+        return self.slots / self.residence_s
+
+    def respond(self, signal: Signal, s: Complexes, regime: Regime) -> Complexes:
+        """Return the signal's transfer from the release rate at complex frequencies s."""
+        delay = np.exp(-s * self.dead_time_s)
+        busy = delay / (s + 1 / self.residence_s)
+        starved = regime == "starved"
+        value: Complexes
+        if signal == "busy":
+            value = busy if starved else np.zeros_like(s)
+        elif signal == "at_decode":
+            value = busy if starved else delay / s
+        elif signal == "in_flight":
+            value = (1 - delay / (1 + s * self.residence_s)) / s if starved else 1 / s
+        else:
+            value = busy / self.residence_s if starved else np.zeros_like(s)
+        return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Linear:
+    """A law about its set point: u = -sum of C_i(s) times signal i, in turns/s.
+
+    `feedback` maps a signal to C_i; a law whose rate is a filtered signal may give a negative one. `note` says in a
+    few words what the loop is.
+    """
+
+    feedback: Mapping[Signal, Response]
+    note: str = ""
+
+    def loop(self, model: TandemModel, regime: Regime = "starved") -> Response:
+        """Return the loop gain with this model; 1 + G = 0 are the closed loop's modes."""
+
+        def at(s: Complexes) -> Complexes:
+            total = np.zeros_like(s)
+            for signal, gain in self.feedback.items():
+                total = total + gain(s) * model.respond(signal, s, regime)
+            return total
+
+        return at
+
+
+def constant(value: float) -> Response:
+    """Return s -> value."""
+    return lambda s: np.full_like(s, value)
+
+
+def proportional_on_decode(gain_per_s: float) -> Linear:
+    """Return u = u0 + k (r - busy): the pipeline unseen, so that the whole dead time is in the loop."""
+    return Linear(feedback={"busy": constant(gain_per_s)}, note="proportional through the dead time")
+
+
+def proportional_on_wip(gain_per_s: float) -> Linear:
+    """Return u = u0 + k (W* - W): everything released and not retired is counted, so the dead time leaves the loop."""
+    return Linear(feedback={"in_flight": constant(gain_per_s)}, note="paced work in flight")
+
+
+def predictive(gain_per_s: float) -> Linear:
+    """Return u = r + k (B* - (W - N - r L)), r the full pool's rate: about its set point, paced work in flight."""
+    return proportional_on_wip(gain_per_s)
+
+
+def predictive_on_retirements(gain_per_s: float, smoothing_s: float, model: TandemModel) -> Linear:
+    """Return the same law with r = EWMA of the retirements themselves: u = (1 + k L) r - k W + ...
+
+    A starved pool retires little and the estimate believes it: positive feedback, and a root near zero.
+    """
+    up = 1 + gain_per_s * model.dead_time_s
+    return Linear(
+        feedback={
+            "in_flight": constant(gain_per_s),
+            "retirements": lambda s: np.asarray(-up / (1 + s * smoothing_s), dtype=np.complex128),
+        },
+        note="the rate is learnt from the pool's own retirements",
+    )

@@ -1,0 +1,100 @@
+"""The capacity loop: multiplicative scaling through a start-up delay, and integer scaling with hysteresis.
+
+In logarithms, nu = ln(workers / workers needed), the law workers <- workers x (need / seen)^K with d unseen ticks is
+
+    nu[k+1] = nu[k] - K nu[k-d]            critical gain K_c = 2 sin(pi / (4 d + 2)), period 4 d + 2 ticks
+"""
+
+from __future__ import annotations
+
+from math import ceil, pi, sin
+
+import numpy as np
+
+from policies.design.loops import Complexes, discrete_roots
+
+
+def critical_gain(unseen_ticks: int) -> float:
+    """Return K_c, the gain at which scaling starts to swing for ever. Gain 1 with one unseen tick is exactly there."""
+    return 2 * sin(pi / (4 * unseen_ticks + 2))
+
+
+def critical_period_ticks(unseen_ticks: int) -> int:
+    """Return the period at the critical gain, in ticks."""
+    return 4 * unseen_ticks + 2
+
+
+def scaling_roots(gain: float, unseen_ticks: int) -> Complexes:
+    """Return the roots in z of z^{d+1} - z^d + K = 0."""
+    return discrete_roots([1.0, -1.0], gain, unseen_ticks)
+
+
+def steps_never_chatter(scale_down_at: float, scale_up_at: float, workers: int) -> bool:
+    """Tell whether +-1 scaling between `workers` and one fewer is free of a 2-cycle at every constant load.
+
+    Taking one worker away multiplies the load of each other by N/(N-1); if that lands at or above the upper threshold
+    the worker comes straight back: the rule is s_down N/(N-1) < s_up.
+    """
+    return workers < 2 or scale_down_at * workers / (workers - 1) < scale_up_at
+
+
+def safe_scale_down_at(scale_up_at: float, least_workers: int) -> float:
+    """Return the threshold that the rule allows at most (exclusive), from this many workers upwards."""
+    return scale_up_at * (least_workers - 1) / least_workers
+
+
+def ceiling_path(
+    *,
+    need_workers: float,
+    start_workers: int,
+    unseen_ticks: int,
+    ticks: int,
+    tolerance_ratio: float = 0.1,
+    window_ticks: int = 0,
+    pending_counted: bool = False,
+    most_workers: int = 10_000,
+) -> list[int]:
+    """Return the path of desired <- ceil(desired x need / seen) with an insensitive zone, as replica scalers do it.
+
+    `seen` are the workers that have started (`pending_counted`: those on their way too). With a window the answer is
+    the largest recommendation of the last `window_ticks`, on the way down only.
+    """
+    desired = [start_workers]
+    advice = [start_workers]
+    for k in range(ticks - 1):
+        seen = desired[-1] if pending_counted else desired[max(k - unseen_ticks, 0)]
+        ratio = need_workers / seen
+        wanted = desired[-1]
+        if abs(ratio - 1) > tolerance_ratio:
+            wanted = min(max(ceil(desired[-1] * ratio - 1e-9), 1), most_workers)
+        advice.append(wanted)
+        held = max(advice[-window_ticks:]) if window_ticks else wanted
+        desired.append(wanted if wanted >= desired[-1] else min(held, desired[-1]))
+    return desired
+
+
+def threshold_path(
+    *, load_workers: float, start_workers: int, scale_down_at: float, scale_up_at: float, ticks: int
+) -> list[int]:
+    """Return the path of +-1 scaling on load per worker: up at or above `scale_up_at`, down below `scale_down_at`."""
+    path = [start_workers]
+    for _ in range(ticks - 1):
+        each = load_workers / path[-1]
+        step = 1 if each >= scale_up_at else -1 if each < scale_down_at and path[-1] > 1 else 0
+        path.append(path[-1] + step)
+    return path
+
+
+def worst_chatter(scale_down_at: float, scale_up_at: float, workers: int, loads: int = 2000) -> bool:
+    """Tell by enumeration whether any constant load makes +-1 scaling alternate between `workers` and one fewer."""
+    for load in np.linspace(0.01, workers * scale_up_at * 1.2, loads):
+        path = threshold_path(
+            load_workers=float(load),
+            start_workers=workers,
+            scale_down_at=scale_down_at,
+            scale_up_at=scale_up_at,
+            ticks=4,
+        )
+        if path[:4] == [workers, workers - 1, workers, workers - 1]:
+            return True
+    return False

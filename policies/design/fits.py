@@ -1,0 +1,216 @@
+"""Models from experiments: a lag with dead time from a step, a difference equation from any excitation, and how far
+to trust them.
+
+All are least squares on arrays; each answer carries 95 % confidence intervals and a test of its residuals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+from scipy.signal import lfilter
+from scipy.stats import chi2
+
+from policies.design.loops import Floats
+from policies.design.tuning import Fopdt
+
+Z95 = 1.96
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FopdtFit:
+    """A fitted first-order lag with dead time, its 95 % half-widths, and the share of variance it explains."""
+
+    model: Fopdt
+    gain_ci: float
+    tau_ci_s: float
+    dead_time_ci_s: float
+    explained: float
+    white: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArxFit:
+    """y[k] = sum a_i y[k-i] + sum b_j u[k-delay-j] + e[k]; a, b in the order of i, j = 1 .. and 0 .. ."""
+
+    a: Floats
+    b: Floats
+    a_ci: Floats
+    b_ci: Floats
+    delay: int
+    noise_sd: float
+    explained: float
+    white: bool
+
+    @property
+    def gain(self) -> float:
+        """Return the steady-state gain."""
+        return float(self.b.sum() / (1 - self.a.sum()))
+
+    @property
+    def poles(self) -> NDArray[np.complex128]:
+        """Return the poles in z."""
+        return np.asarray(np.roots(np.concatenate([[1.0], -self.a])), dtype=np.complex128)
+
+
+def fopdt_response(t_s: Floats, u: Floats, gain: float, tau_s: float, dead_time_s: float) -> Floats:
+    """Return the output of a lag with dead time for an input held between samples (any waveform), from rest at u[0].
+
+    The dead time need not be a whole number of samples: the input is shifted exactly, as a piecewise constant.
+    """
+    step = float(t_s[1] - t_s[0])
+    whole = int(np.floor(dead_time_s / step))
+    part = dead_time_s / step - whole
+    du = u - u[0]
+    late = np.concatenate([np.zeros(whole + 1), du])[: len(du) + 1]
+    older, newer = late[:-1], late[1:]
+    decay, within = np.exp(-step / tau_s), np.exp(-(1 - part) * step / tau_s)
+    # Over a step the held input changes from `older` to `newer` a fraction `part` into it.
+    drive = gain * (older * (within - decay) + newer * (1 - within))
+    return np.concatenate([[0.0], np.asarray(lfilter([1.0], [1.0, -decay], drive))[:-1]])
+
+
+def fit_fopdt(t_s: Floats, u: Floats, y: Floats, *, most_dead_time_s: float | None = None) -> FopdtFit:
+    """Fit a lag with dead time to an experiment around rest.
+
+    Parameters
+    ----------
+    t_s, u, y : ndarray
+        Equal samples, shape (n,): time, input (held from each sample to the next), output. The output's level before
+        the input first moves is its rest.
+    most_dead_time_s : float, optional
+        Largest dead time to look for; a third of the record by default.
+
+    Raises
+    ------
+    ValueError
+        When the input never moves, or the record is shorter than 20 samples.
+    """
+    moved = np.flatnonzero(u != u[0])
+    if len(t_s) < 20 or len(moved) == 0:
+        raise ValueError("the input never moves in a record of at least 20 samples: excite it with step, relay or prbs")
+    step, span = float(t_s[1] - t_s[0]), float(t_s[-1] - t_s[0])
+    rest = float(y[: max(int(moved[0]), 1)].mean())
+    limit = most_dead_time_s if most_dead_time_s is not None else span / 3
+
+    def miss(p: Floats) -> Floats:
+        missed: Floats = fopdt_response(t_s, u, p[0], float(np.exp(p[1])), float(p[2])) + p[3] - y
+        return missed
+
+    # The cost has one valley a dead time: a coarse scan finds the right one before least squares refines it.
+    starts = [
+        np.array([_gain_for(t_s, u, y - rest, tau, dead), np.log(tau), dead, rest])
+        for dead in np.linspace(0, limit, 13)
+        for tau in np.geomspace(2 * step, span / 3, 6)
+    ]
+    start = min(starts, key=lambda p: float(np.sum(miss(p) ** 2)))
+    found = least_squares(miss, start, bounds=([-np.inf, np.log(step / 10), 0, -np.inf], [np.inf, 30, limit, np.inf]))
+    residual, slope = np.asarray(found.fun, dtype=np.float64), np.asarray(found.jac, dtype=np.float64)
+    variance = float(residual @ residual) / max(len(y) - 4, 1)
+    covariance = np.linalg.pinv(slope.T @ slope) * variance
+    half = Z95 * np.sqrt(np.diag(covariance))
+    gain, tau, dead = float(found.x[0]), float(np.exp(found.x[1])), float(found.x[2])
+    return FopdtFit(
+        model=Fopdt(gain=gain, tau_s=tau, dead_time_s=dead),
+        gain_ci=float(half[0]),
+        tau_ci_s=float(half[1] * tau),
+        dead_time_ci_s=float(half[2]),
+        explained=_explained(residual, y),
+        white=is_white(residual),
+    )
+
+
+def _gain_for(t_s: Floats, u: Floats, y: Floats, tau_s: float, dead_time_s: float) -> float:
+    shape = fopdt_response(t_s, u, 1.0, tau_s, dead_time_s)
+    power = float(shape @ shape)
+    return float(shape @ y) / power if power > 0 else 0.0
+
+
+def fit_arx(u: Floats, y: Floats, *, a_order: int = 1, b_order: int = 1, delay: int | None = None) -> ArxFit:
+    """Fit a difference equation by least squares about the means.
+
+    With `delay` None every delay up to a fifth of the record is tried and the smallest residual kept.
+    """
+    if len(y) < 10 * (a_order + b_order) or float(np.ptp(u)) == 0.0:
+        raise ValueError(
+            f"{len(y)} samples with an input range of {float(np.ptp(u)):.3g} cannot fix {a_order + b_order} "
+            "coefficients: record more, and excite the input"
+        )
+    delays = [delay] if delay is not None else list(range(1, max(len(y) // 5, 2)))
+    # One common range of rows, so that residuals of different delays compare.
+    first = max(a_order, max(delays) + b_order - 1)
+    fits = [_arx(u, y, a_order, b_order, d, first) for d in delays]
+    return min(fits, key=lambda one: one.noise_sd)
+
+
+def _arx(u: Floats, y: Floats, a_order: int, b_order: int, delay: int, first: int) -> ArxFit:
+    v, x = u - u.mean(), y - y.mean()
+    n = len(y)
+    columns = [x[first - i : n - i] for i in range(1, a_order + 1)]
+    columns += [v[first - delay - j : n - delay - j] for j in range(b_order)]
+    matrix, target = np.stack(columns, axis=1), x[first:]
+    found, *_ = np.linalg.lstsq(matrix, target, rcond=None)
+    residual = target - matrix @ found
+    variance = float(residual @ residual) / max(len(target) - len(found), 1)
+    half = Z95 * np.sqrt(np.diag(np.linalg.pinv(matrix.T @ matrix)) * variance)
+    return ArxFit(
+        a=found[:a_order],
+        b=found[a_order:],
+        a_ci=half[:a_order],
+        b_ci=half[a_order:],
+        delay=delay,
+        noise_sd=float(np.sqrt(variance)),
+        explained=_explained(residual, target),
+        white=is_white(residual),
+    )
+
+
+def _explained(residual: Floats, y: Floats) -> float:
+    total = float(np.sum((y - y.mean()) ** 2))
+    return 1 - float(residual @ residual) / total if total > 0 else 0.0
+
+
+def is_white(residual: Floats, lags: int = 20) -> bool:
+    """Tell whether a residual passes the Ljung-Box test at 1 %.
+
+    References
+    ----------
+    Ljung and Box, Biometrika 65 (1978).
+    """
+    x = residual - residual.mean()
+    n, power = len(x), float(x @ x)
+    if power == 0 or n <= lags + 1:
+        return True
+    rho = np.array([float(x[k:] @ x[:-k]) / power for k in range(1, lags + 1)])
+    statistic = n * (n + 2) * float(np.sum(rho**2 / (n - np.arange(1, lags + 1))))
+    return bool(statistic < chi2.ppf(0.99, lags))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ultimate:
+    """The loop's ultimate point from a relay experiment: K_u = 4 M / (pi A), and its period."""
+
+    gain: float
+    period_s: float
+
+
+def relay_ultimate(t_s: Floats, u: Floats, y: Floats) -> Ultimate:
+    """Return the ultimate gain and period from a relay cycle, by the fundamentals of input and output.
+
+    References
+    ----------
+    Astrom and Hagglund, Automatica 20 (1984) 645-651.
+    """
+    middle = (float(u.max()) + float(u.min())) / 2
+    ups = np.flatnonzero((u[1:] > middle) & (u[:-1] <= middle))
+    if len(ups) < 4:
+        raise ValueError(f"{len(ups)} switches up are too few: a relay experiment needs at least 4 cycles")
+    window = slice(int(ups[0]), int(ups[-1]))
+    period = float(t_s[ups[-1]] - t_s[ups[0]]) / (len(ups) - 1)
+    turn = np.exp(-2j * np.pi * t_s[window] / period)
+    size_u = abs(np.mean((u[window] - u[window].mean()) * turn))
+    size_y = abs(np.mean((y[window] - y[window].mean()) * turn))
+    return Ultimate(gain=float(size_u / size_y), period_s=period)

@@ -1,0 +1,72 @@
+"""The noise of steady flow: variance and spectrum of a proportional gate's pool, by the linear-noise approximation.
+
+    dx/dt = -x/T - k x(t - L) + xi         S_x(w) = (F + 1) lambda / |j w + 1/T + k e^{-j w L}|^2
+
+with lambda the throughput in turns/s and F the variance-to-mean ratio of releases (1 for Poisson, 0 for even pacing).
+
+References
+----------
+van Kampen, Stochastic Processes in Physics and Chemistry (2007), ch. X.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from policies.design.loops import Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SteadyNoise:
+    """Variance of busy slots (turns^2), the lag of the autocorrelation's first peak, and the peak's height."""
+
+    variance_turns2: float
+    period_s: float | None
+    peak: float
+
+
+def noise_spectrum(
+    *, residence_s: float, dead_time_s: float, gain_per_s: float, throughput_per_s: float, release_fano: float = 1.0
+) -> tuple[Floats, Floats]:
+    """Return (angular frequency in rad/s, two-sided spectrum in turns^2 s) on a grid fine enough to integrate."""
+    fast = 400 / min(dead_time_s, residence_s)
+    omega = np.linspace(0, fast, 400_001)
+    loop = 1j * omega + 1 / residence_s + gain_per_s * np.exp(-1j * omega * dead_time_s)
+    return omega, np.asarray((1 + release_fano) * throughput_per_s / np.abs(loop) ** 2)
+
+
+def steady_noise(
+    *, residence_s: float, dead_time_s: float, gain_per_s: float, throughput_per_s: float, release_fano: float = 1.0
+) -> SteadyNoise:
+    """Return what a stable proportional gate's pool does about its set point; meaningful below the Hopf gain only."""
+    omega, power = noise_spectrum(
+        residence_s=residence_s,
+        dead_time_s=dead_time_s,
+        gain_per_s=gain_per_s,
+        throughput_per_s=throughput_per_s,
+        release_fano=release_fano,
+    )
+    variance = float(np.trapezoid(power, omega) / np.pi)
+    # The tail above the grid falls as 1/w^2.
+    variance += (1 + release_fano) * throughput_per_s / omega[-1] / np.pi
+    lags = np.linspace(0, 8 * (residence_s + dead_time_s), 3000)
+    keep = omega < 60 / min(dead_time_s, residence_s)
+    thinned = slice(0, int(keep.sum()), max(int(keep.sum()) // 20_000, 1))
+    w, s = omega[thinned], power[thinned]
+    acf = np.array([np.trapezoid(s * np.cos(w * lag), w) for lag in lags]) / np.pi / variance
+    below = np.flatnonzero(acf < 0)
+    if len(below) == 0:
+        return SteadyNoise(variance_turns2=variance, period_s=None, peak=0.0)
+    after = below[0] + np.flatnonzero(acf[below[0] :] > 0)
+    if len(after) == 0:
+        return SteadyNoise(variance_turns2=variance, period_s=None, peak=0.0)
+    end = after[0] + int(np.argmax(acf[after[0] :] < 0)) if np.any(acf[after[0] :] < 0) else len(acf)
+    top = int(after[0] + np.argmax(acf[after[0] : end]))
+    return SteadyNoise(variance_turns2=variance, period_s=float(lags[top]), peak=float(acf[top]))
+
+
+def erlang_pool_variance(*, throughput_per_s: float, residence_s: float) -> float:
+    """Return the variance of busy slots of an open pool that never fills: a Poisson count, lambda T."""
+    return throughput_per_s * residence_s

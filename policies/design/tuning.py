@@ -1,0 +1,110 @@
+"""Gains from a model: SIMC and lambda rules for PI, LQI for states, a Smith predictor for dead time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_continuous_are, solve_discrete_are
+
+from policies.design.loops import Complexes, Response
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fopdt:
+    """First order plus dead time: K e^{-s theta} / (1 + s tau). `tau_s` inf is the integrator K' e^{-s theta} / s.
+
+    For the integrator `gain` is K', per second.
+    """
+
+    gain: float
+    tau_s: float
+    dead_time_s: float
+
+    def response(self) -> Response:
+        """Return the plant at complex frequencies."""
+
+        def at(s: Complexes) -> Complexes:
+            lag = s if np.isinf(self.tau_s) else 1 + s * self.tau_s
+            value: Complexes = self.gain * np.exp(-s * self.dead_time_s) / lag
+            return value
+
+        return at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PiGains:
+    """u = kp (e + integral of e / ti)."""
+
+    kp: float
+    ti_s: float
+
+    def response(self) -> Response:
+        """Return the controller at complex frequencies."""
+        return lambda s: np.asarray(self.kp * (1 + 1 / (s * self.ti_s)), dtype=np.complex128)
+
+
+def simc(plant: Fopdt, closed_tau_s: float | None = None) -> PiGains:
+    """Return SIMC gains: kp = tau / (K (tau_c + theta)), ti = min(tau, 4 (tau_c + theta)), tau_c = theta by default.
+
+    References
+    ----------
+    Skogestad, J. Process Control 13 (2003) 291-309.
+    """
+    speed = (plant.dead_time_s if closed_tau_s is None else closed_tau_s) + plant.dead_time_s
+    kp = 1 / (plant.gain * speed) if np.isinf(plant.tau_s) else plant.tau_s / (plant.gain * speed)
+    return PiGains(kp=kp, ti_s=min(plant.tau_s, 4 * speed))
+
+
+def lambda_rule(plant: Fopdt, closed_tau_s: float) -> PiGains:
+    """Return lambda gains: the zero cancels the lag, kp = tau / (K (lambda + theta)), ti = tau.
+
+    References
+    ----------
+    Dahlin (1968); Astrom and Hagglund, Advanced PID Control (2006), section 6.5.
+    """
+    if np.isinf(plant.tau_s):
+        raise ValueError("the lambda rule cancels a lag; an integrator has none: use simc")
+    return PiGains(kp=plant.tau_s / (plant.gain * (closed_tau_s + plant.dead_time_s)), ti_s=plant.tau_s)
+
+
+def lqi(a: Matrix, b: Matrix, c: Matrix, q: Matrix, r: Matrix, *, discrete: bool = False) -> Matrix:
+    """Return gains [K_x, K_i] of u = -K_x x - K_i z, z the sum (or integral) of y = C x, that minimise x'Qx + u'Ru.
+
+    Shapes: a (n, n), b (n, m), c (p, n), q (n + p, n + p), r (m, m); the answer (m, n + p).
+    """
+    n, p, m = len(a), len(c), b.shape[1]
+    big_a = np.zeros((n + p, n + p))
+    big_a[:n, :n], big_a[n:, :n] = a, c
+    if discrete:
+        big_a[n:, n:] = np.eye(p)
+    big_b = np.vstack([b, np.zeros((p, m))])
+    if discrete:
+        x = solve_discrete_are(big_a, big_b, q, r)
+        gains = np.linalg.solve(r + big_b.T @ x @ big_b, big_b.T @ x @ big_a)
+    else:
+        x = solve_continuous_are(big_a, big_b, q, r)
+        gains = np.linalg.solve(r, big_b.T @ x)
+    return np.asarray(gains, dtype=np.float64)
+
+
+def smith(controller: Response, model: Fopdt) -> Response:
+    """Return the controller with a Smith predictor inside: C / (1 + C (G0 - G)), G0 the model without its dead time.
+
+    With an exact model the dead time leaves the characteristic equation: 1 + C G0 = 0.
+
+    References
+    ----------
+    Smith, Chem. Eng. Prog. 53 (1957) 217-219.
+    """
+    prompt = Fopdt(gain=model.gain, tau_s=model.tau_s, dead_time_s=0.0).response()
+    late = model.response()
+
+    def at(s: Complexes) -> Complexes:
+        c = controller(s)
+        return c / (1 + c * (prompt(s) - late(s)))
+
+    return at

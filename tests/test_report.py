@@ -145,10 +145,10 @@ def test_candidates_look_different_up_to_two_dozen() -> None:
 
 
 def test_the_table_gives_each_candidate_a_line(runs: list[RunData]) -> None:
-    shown_text = text(verdict_table([run.summary for run in runs]))
+    shown_text = text(verdict_table([run.summary for run in runs], width=200))
     assert "limit cycle" in shown_text
     assert "steady, fed" in shown_text
-    assert "decode pool in use" in shown_text
+    assert "in use" in shown_text
 
 
 def test_the_table_takes_the_means_and_modes_of_a_comparison() -> None:
@@ -163,7 +163,7 @@ def test_the_table_takes_the_means_and_modes_of_a_comparison() -> None:
     assert found == {
         "candidate": "a",
         "verdict": "steady, fed (9 of 10 seeds)",
-        "decode pool in use": "78.7 ±0.2 %",
+        "in use": "78.7 ±0.2 %",
         "TTFT p50 / p99": "250 ms / 12 s",
     }
 
@@ -251,3 +251,12 @@ def test_the_answer_counts_who_swings_and_names_the_best_of_the_rest(runs: list[
     said = answer(shown(runs))
     assert said.startswith("1 of 2 candidates swing or starve; of the others, predictive_buffer keeps most")
     assert answer(shown(runs[:1])).startswith("retirement_gate: limit cycle, period 3")
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_the_table_fits_the_terminal_and_says_what_it_left_out(runs: list[RunData], width: int) -> None:
+    lines = text(verdict_table([run.summary for run in runs], width=width), width).splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= width
+    said = " ".join(lines)
+    assert all(word in said for word in ("retirement_gate", "predictive_buffer", "in use", "starved"))
+    assert ("for want of width without: TPOT" in said) == (width < 160)

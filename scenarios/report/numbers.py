@@ -11,7 +11,7 @@ HEADINGS = (
     "candidate",
     "verdict",
     "theory",
-    "decode pool in use",
+    "in use",
     "starved",
     "TTFT p50 / p99",
     "TPOT p50 / p99",

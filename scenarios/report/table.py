@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import rich
+from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from scenarios.report.numbers import rows
 
 GOOD, BAD, MIXED = "green", "red", "yellow"
+# What a narrow terminal can do without, in this order; the verdict may wrap, the rest may not.
+DROPPED = ("TPOT p50 / p99", "TTFT p50 / p99", "goodput", "theory", "E2E p50 / p99")
+WORDS = {"verdict": 22, "theory": 22}
+GAP = 2
 
 
 def tone(headline: str) -> str:
@@ -20,7 +26,7 @@ def tone(headline: str) -> str:
     return GOOD if headline.startswith(("steady", "constant")) and "saturated" not in headline else MIXED
 
 
-def verdict_table(summaries: Sequence[Mapping[str, Any]], title: str | None = None) -> Table:
+def verdict_table(summaries: Sequence[Mapping[str, Any]], title: str | None = None, width: int | None = None) -> Table:
     """Return one line a candidate: verdict, theory, use of the decode pool, starvation, latencies, goodput.
 
     Parameters
@@ -28,12 +34,35 @@ def verdict_table(summaries: Sequence[Mapping[str, Any]], title: str | None = No
     summaries
         As `run --json` prints them, or a comparison's, with {"mean", "ci95"} for a number and {"mode", "counts"} for
         a word; `theory` ({"verdict", "period_s", "decode_utilization_ratio", "loss_ratio"}) where there is one.
+    title
+        Stands above the table.
+    width
+        Characters there are, None: as many as the terminal has. Columns that do not fit are left out, and named.
     """
     headings, lines = rows(summaries)
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", pad_edge=False)
-    for heading in headings:
-        number = heading not in ("candidate", "verdict", "theory")
-        table.add_column(heading, justify="right" if number else "left", overflow="fold")
+    left_out = _too_many(headings, lines, width or rich.get_console().width)
+    caption = f"for want of width without: {', '.join(left_out)}" if left_out else None
+    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True)
+    table.title_justify = table.caption_justify = "left"
+    kept = [i for i, heading in enumerate(headings) if heading not in left_out]
+    for i in kept:
+        words = headings[i] in WORDS
+        heading = headings[i].replace(" p50", "\np50")
+        table.add_column(heading, justify="left" if words or i == 0 else "right", no_wrap=not words)
     for line in lines:
-        table.add_row(Text(line[0]), Text(line[1], style=tone(line[1])), *(Text(cell) for cell in line[2:]))
+        table.add_row(*(Text(line[i], style=tone(line[i]) if headings[i] == "verdict" else "") for i in kept))
     return table
+
+
+def _too_many(headings: Sequence[str], lines: Sequence[Sequence[str]], width: int) -> list[str]:
+    needed = {}
+    for i, heading in enumerate(headings):
+        longest = max([*(len(line[i]) for line in lines), max(len(part) for part in heading.split(" p50"))])
+        needed[heading] = min(longest, WORDS.get(heading, longest)) + GAP
+    left_out: list[str] = []
+    for heading in DROPPED:
+        if sum(needed.values()) <= width:
+            break
+        if needed.pop(heading, None) is not None:
+            left_out.append(heading)
+    return left_out

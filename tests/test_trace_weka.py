@@ -13,7 +13,9 @@ import pytest
 import zstandard
 
 from scenarios.errors import UserError
-from scenarios.workloads import derive, weka
+from scenarios.workloads import derive
+from scenarios.workloads.readers import weka
+from scenarios.workloads.readers.rows import ReadOptions
 from tests.workload_kit import conversation, row, trace, written
 
 GROWING = [row(0, 640), row(3, 700, input_types=["tool_result"]), row(6, 1000)]
@@ -94,7 +96,7 @@ def test_an_absent_service_time_is_not_zero(tmp_path: Path) -> None:
     (talk,) = weka.read(written(tmp_path, conversation(rows))).conversations
     assert np.isnan(talk.streams[0].service_s[0])
     assert talk.streams[0].service_s[1] == 0.0
-    assert talk.streams[0].ends_s().tolist() == [9.0, 9.0]
+    assert talk.streams[0].ends_s().tolist() == [1.69 + 0.01457 * 10, 9.0]
 
 
 BAD = {
@@ -123,7 +125,7 @@ def test_a_defect_without_a_remedy_is_one_line_with_file_line_and_key(tmp_path: 
         weka.read(path)
     assert words in str(error.value)
     assert "\n" not in str(error.value)
-    skipped = weka.read(path, on_error="skip")
+    skipped = weka.read(path, ReadOptions(on_error="skip"))
     assert [c.name for c in skipped.conversations] == ["good"]
     assert kinds(skipped) == {kind: 1}
 
@@ -133,9 +135,9 @@ def test_a_defect_with_a_remedy_is_counted_or_raised_never_passed_over(tmp_path:
     rows = [*GROWING, row(9, 1100) | MENDED[kind]]
     path = written(tmp_path, conversation(rows, "bad"), conversation(GROWING, "good"))
     assert kinds(weka.read(path))[kind] == 1
-    assert [c.name for c in weka.read(path, on_error="skip").conversations] == ["good"]
+    assert [c.name for c in weka.read(path, ReadOptions(on_error="skip")).conversations] == ["good"]
     with pytest.raises(UserError, match=r"traces\.jsonl:1: requests\[3\]"):
-        weka.read(path, on_error="raise")
+        weka.read(path, ReadOptions(on_error="raise"))
 
 
 def test_zero_output_once_raised_to_one_is_counted(tmp_path: Path) -> None:

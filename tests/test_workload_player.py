@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from scenarios.workloads import weka
 from scenarios.workloads.arrivals import constant, times, unit_gaps
 from scenarios.workloads.generate.presets import generate
 from scenarios.workloads.lanes import LanesSource
+from scenarios.workloads.readers import weka
 from scenarios.workloads.script import Script, script, scripts
 from scenarios.workloads.sessions import SessionArrivals
 from tests.workload_kit import Bench, conversation, row, written

@@ -31,6 +31,15 @@ Wait = tuple[int, int]
 """(stream, ordinal) of a request that must have ended first."""
 
 
+ASSUMED_BASE_S, ASSUMED_PER_TOKEN_S = 1.69, 0.01457
+"""Fitted on 710 recorded conversations (WEKA v8, Opus requests); used where a source states no service time."""
+
+
+def assumed_service_s(output_tokens: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return a plausible server time in seconds for each answer length, shape (n,)."""
+    return ASSUMED_BASE_S + ASSUMED_PER_TOKEN_S * output_tokens.astype(np.float64)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
     """Requests that follow one another: a conversation's root, a sub-agent, or rows that stand alone.
@@ -76,17 +85,19 @@ class Stream:
         return [list(zip(first[low:high], blocks[low:high])) for low, high in pairwise(offset)]
 
     def ends_s(self) -> NDArray[np.float64]:
-        """Return the recorded ends; where the service time is missing, the latest end that think times allow.
+        """Return the recorded ends; a missing service time is derived, never taken for zero.
 
-        Without a service time, request k ends no later than request k + 1 starts less its think time (no later than it
-        starts where that is missing too); a last request without a service time ends as it starts.
+        Request k ends where request k + 1 starts less its think time; where that is missing too, after
+        `assumed_service_s`, but no later than request k + 1 starts.
         """
         if self.relation == "independent":
             return self.t_s + np.nan_to_num(self.service_s)
         ends = self.t_s + self.service_s
-        think_s = np.nan_to_num(self.think_s[1:])
-        following = np.append(self.t_s[1:] - think_s, self.t_s[-1:])
-        return np.where(np.isnan(ends), np.maximum(following, self.t_s), ends)
+        stated = np.append(self.t_s[1:] - self.think_s[1:], np.nan)
+        assumed = self.t_s + assumed_service_s(self.output_tokens)
+        assumed[:-1] = np.minimum(assumed[:-1], self.t_s[1:])
+        derived = np.where(np.isnan(stated), assumed, np.maximum(stated, self.t_s))
+        return np.where(np.isnan(ends), derived, ends)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

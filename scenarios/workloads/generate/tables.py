@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from scenarios.workloads.record import ASSUMED_BASE_S, ASSUMED_PER_TOKEN_S
+
 Array = NDArray[np.float64]
 PROBABILITIES = (0.05, 0.25, 0.50, 0.75, 0.95, 0.99)
 
@@ -79,16 +81,16 @@ SUBAGENT_SESSIONS_RATIO, SUBAGENTS_PER_SUCH_SESSION = 17 / 710, 63 / 17
 BACKGROUND_RATIO = 4 / 63
 
 # Service law fitted on the Opus requests of WEKA v8 (R2 0.84): a provider's, with unknown batching.
-SERVICE_BASE_S, SERVICE_NEW_S, SERVICE_CACHED_S, SERVICE_OUTPUT_S = 1.69, 0.0428e-3, 0.0102e-3, 0.01457
+SERVICE_NEW_S, SERVICE_CACHED_S = 0.0428e-3, 0.0102e-3
 
 
 def service_s(new_tokens: Array, cached_tokens: Array, output_tokens: Array, noise: Array) -> Array:
     """Return plausible server times in seconds; `noise` is standard normal and enters with a spread of 30 %."""
     law = (
-        SERVICE_BASE_S
+        ASSUMED_BASE_S
         + SERVICE_NEW_S * new_tokens
         + SERVICE_CACHED_S * cached_tokens
-        + SERVICE_OUTPUT_S * output_tokens
+        + ASSUMED_PER_TOKEN_S * output_tokens
     )
     out: Array = law * np.exp(0.3 * noise - 0.045)
     return out

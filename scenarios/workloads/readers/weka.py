@@ -20,42 +20,49 @@ from typing import Any, Literal
 
 import numpy as np
 
-from scenarios.errors import UserError
-from scenarios.workloads import fields, files
+from scenarios.workloads.readers import fields, files, rows
+from scenarios.workloads.readers.rows import ReadOptions, Sample
 from scenarios.workloads.record import STARTERS, STOPS, Conversation, Corpus, Stream, StreamBuilder, Wait
-from scenarios.workloads.repairs import OnError, Repairs, Skip
+from scenarios.workloads.repairs import Repairs, Skip
 
 ClockBase = Literal["auto", "relative", "absolute"]
+FORMAT = "weka"
 STOP_CODE = {"": 0, "tool_use": 1, "end_turn": 2, "max_tokens": 3}
 TOLERANCE_S = 1.0
 """Clocks of whole seconds agree to this much (WEKA v8 stamps every request of a root in whole seconds)."""
 
 
-def read(path: Path, *, on_error: OnError = "repair", subagent_clock: ClockBase = "auto") -> Corpus:
+def refuses(sample: Sample) -> str:
+    """Return why this is not a Weka trace, '' when it is."""
+    wrong = rows.lacks(sample.first, "requests")
+    return wrong or ("" if isinstance(sample.first["requests"], list) else "its `requests` is not a list")
+
+
+def read(path: Path, options: ReadOptions | None = None) -> Corpus:
     """Read conversations; memory holds one line and the record.
 
     Parameters
     ----------
     path : Path
         A JSON or JSONL file, plain, .gz or .zst, or a directory of them.
-    on_error : {"raise", "repair", "skip"}
-        What to do with a defect; see `repairs`.
-    subagent_clock : {"auto", "relative", "absolute"}
-        The base of sub-agents' inner times; `auto` decides for each conversation, and the report says how it fell.
+    options : ReadOptions, optional
+        `subagent_clock` is the base of sub-agents' inner times; `auto` decides for each conversation, and the report
+        says how it fell. `drop_doubles` leaves out a plain request that repeats the streamed one before it.
 
     Raises
     ------
     UserError
         One line with file, line and key.
     """
-    repairs = Repairs(on_error)
+    options = options or ReadOptions()
+    repairs = Repairs(options.on_error)
     paths = files.members(path)
     conversations: list[Conversation] = []
     names: dict[str, int] = {}
     scopes: dict[str, str] = {}
     for at, document in _all(paths, repairs):
         try:
-            conversation, scope = _conversation(document, at, repairs, subagent_clock)
+            conversation, scope = _conversation(document, at, repairs, options)
             if conversations and conversation.block_tokens != conversations[0].block_tokens:
                 wrong = f"{conversation.block_tokens}; the conversations before it have {conversations[0].block_tokens}"
                 raise repairs.refuse("mixed block sizes", f"{at}: block_size", wrong)
@@ -67,25 +74,21 @@ def read(path: Path, *, on_error: OnError = "repair", subagent_clock: ClockBase 
             conversations.append(_renamed(conversation, names, at, repairs))
         except Skip:
             continue
-    if not conversations:
-        raise UserError(f"{path}: no conversation is left to play ({_summary(repairs)})")
-    return Corpus(
-        name=path.name,
-        format="weka",
-        conversations=conversations,
-        scope="global" if "global" in scopes else "local",
-        repairs=repairs,
-        source_sha256=files.sha256(paths),
+    return rows.kept(
+        Corpus(
+            name=path.name,
+            format=FORMAT,
+            conversations=conversations,
+            scope="global" if "global" in scopes else "local",
+            repairs=repairs,
+        ),
+        path,
     )
 
 
 def _all(paths: list[Path], repairs: Repairs) -> Iterator[tuple[str, Any]]:
     for path in paths:
         yield from files.documents(path, repairs)
-
-
-def _summary(repairs: Repairs) -> str:
-    return "; ".join(f"{e.kind}: {e.count}, first at {e.first_at}" for e in repairs.entries.values()) or "none was read"
 
 
 def _renamed(conversation: Conversation, names: dict[str, int], at: str, repairs: Repairs) -> Conversation:
@@ -102,7 +105,7 @@ def _renamed(conversation: Conversation, names: dict[str, int], at: str, repairs
     )
 
 
-def _conversation(document: Any, at: str, repairs: Repairs, clock: ClockBase) -> tuple[Conversation, str]:
+def _conversation(document: Any, at: str, repairs: Repairs, options: ReadOptions) -> tuple[Conversation, str]:
     if not isinstance(document, dict) or not isinstance(document.get("requests"), list):
         raise repairs.refuse("not a conversation", at, "an object with a list `requests` was expected")
     block_tokens = fields.whole(document, "block_size", at, repairs, 1)
@@ -113,7 +116,7 @@ def _conversation(document: Any, at: str, repairs: Repairs, clock: ClockBase) ->
     root.tool_tokens, root.system_tokens = _prefix(document, at, repairs)
     spawned: list[tuple[int, str, dict[str, Any]]] = []
     reader = _Reader(repairs, block_tokens, models)
-    for k, row in enumerate(document["requests"]):
+    for k, row in enumerate(_undoubled(document["requests"], at, repairs, options.drop_doubles)):
         place = f"{at}: requests[{k}]"
         if isinstance(row, dict) and row.get("type") == "subagent":
             spawned.append((len(root) - 1, place, row))
@@ -122,7 +125,7 @@ def _conversation(document: Any, at: str, repairs: Repairs, clock: ClockBase) ->
     if not len(root):
         raise repairs.refuse("conversation empty", f"{at}: requests", "only sub-agents; a root request was expected")
     stream = root.build()
-    base = _base(spawned, at, repairs, clock) if spawned else "relative"
+    base = _base(spawned, at, repairs, options.subagent_clock) if spawned else "relative"
     streams = [stream]
     for after, place, row in spawned:
         if (inner := _subagent(reader, stream, len(streams), after, place, row, base)) is not None:
@@ -138,6 +141,22 @@ def _conversation(document: Any, at: str, repairs: Repairs, clock: ClockBase) ->
     if scope not in ("local", "global"):
         raise repairs.refuse("unknown scope", f"{at}: hash_id_scope", f"{scope!r}; local or global was expected")
     return whole, scope
+
+
+def _undoubled(requests: list[Any], at: str, repairs: Repairs, drop: bool) -> list[Any]:
+    """Find requests sent twice, streamed and then plain with the same blocks: they double the load and fake a hit."""
+    out: list[Any] = []
+    before: dict[str, Any] = {}
+    for k, row in enumerate(requests):
+        row_before, before = before, row if isinstance(row, dict) else {}
+        streamed_first = before.get("type") == "n" and row_before.get("type") == "s"
+        if streamed_first and all(before.get(key) == row_before.get(key) for key in ("in", "hash_ids")):
+            done = "the second is left out" if drop else "kept: it doubles the load, see `drop_doubles`"
+            repairs.note("same prompt sent twice, streamed and plain", f"{at}: requests[{k}]", done)
+            if drop:
+                continue
+        out.append(row)
+    return out
 
 
 def _prefix(row: dict[str, Any], at: str, repairs: Repairs) -> tuple[int, int]:

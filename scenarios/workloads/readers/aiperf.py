@@ -1,0 +1,85 @@
+"""AIPerf multi-turn data sets: JSONL, one conversation a line.
+
+`session_id` (optional), `turns` [{`text` or `texts`, `delay` [ms after the previous turn ENDS], `timestamp` [ms],
+`role`, `output_length` [tokens]}]. Texts carry no token counts: four characters are taken for a token (counted), and an
+absent `output_length` for 128 tokens (counted). Each prompt is all that went before and the new text. Source: AIPerf's
+documentation of `multi_turn` data sets.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scenarios.workloads.readers import fields, rows
+from scenarios.workloads.readers.rows import ReadOptions, Sample
+from scenarios.workloads.readers.stated import StatedPrefix
+from scenarios.workloads.record import Conversation, Corpus, StreamBuilder, assumed_service_s
+from scenarios.workloads.repairs import Repairs, Skip
+
+FORMAT = "aiperf"
+CHARACTERS_PER_TOKEN, ASSUMED_OUTPUT_TOKENS = 4, 128
+
+
+def refuses(sample: Sample) -> str:
+    """Return why this is not an AIPerf multi-turn set, '' when it is."""
+    wrong = rows.lacks(sample.first, "turns")
+    return wrong or ("" if isinstance(sample.first["turns"], list) else "its `turns` is not a list")
+
+
+def read(path: Path, options: ReadOptions) -> Corpus:
+    """Read the conversations."""
+    repairs = Repairs(options.on_error)
+    made: dict[str, Conversation] = {}
+    for at, row in rows.json_rows(path, repairs):
+        try:
+            name = str(row.get("session_id") or f"line {len(made) + 1}")
+            if name in made:
+                repairs.mend("duplicate session id", at, f"{name!r} stands twice", "the second is left out")
+                continue
+            made[name] = _conversation(row, name, at, repairs)
+        except Skip:
+            continue
+    return rows.kept(Corpus(name=path.name, format=FORMAT, conversations=list(made.values()), repairs=repairs), path)
+
+
+def _conversation(row: dict[str, Any], name: str, at: str, repairs: Repairs) -> Conversation:
+    turns = row.get("turns")
+    if not isinstance(turns, list) or not turns:
+        raise repairs.refuse("conversation empty", f"{at}: turns", "a list of at least one turn was expected")
+    stream, chain = StreamBuilder("", "root"), StatedPrefix()
+    context_tokens, end_s = 0, 0.0
+    start_s = fields.seconds(turns[0], "timestamp", f"{at}: turns[0]", repairs, 1e-3)
+    for k, turn in enumerate(turns):
+        place = f"{at}: turns[{k}]"
+        new_tokens = _tokens(turn, place, repairs)
+        if turn.get("output_length") is None:
+            repairs.note("output_length absent", place, f"taken as {ASSUMED_OUTPUT_TOKENS} tokens")
+        output_tokens = fields.output({"output_length": ASSUMED_OUTPUT_TOKENS, **turn}, "output_length", place, repairs)
+        stamp_s = fields.seconds(turn, "timestamp", place, repairs, 1e-3)
+        delay_s = fields.seconds(turn, "delay", place, repairs, 1e-3)
+        if k and stamp_s is None and delay_s is None:
+            repairs.note("wait absent", place, "taken as 0 s")
+        t_s = stamp_s - (start_s or 0.0) if stamp_s is not None and delay_s is None else end_s + (delay_s or 0.0)
+        prompt_tokens = context_tokens + new_tokens
+        stream.add(
+            t_s=t_s if k else 0.0,
+            prompt_tokens=prompt_tokens,
+            output_tokens=output_tokens,
+            think_s=None if stamp_s is not None and delay_s is None else delay_s or 0.0,
+            runs=chain.extend(prompt_tokens, context_tokens),
+        )
+        context_tokens = prompt_tokens + output_tokens
+        end_s = t_s + float(assumed_service_s(np.array([output_tokens]))[0])
+    return Conversation(name=name, block_tokens=1, streams=(stream.build(),), start_s=start_s)
+
+
+def _tokens(turn: Any, at: str, repairs: Repairs) -> int:
+    texts = [turn.get("text"), *(turn.get("texts") or ())] if isinstance(turn, dict) else []
+    characters = sum(len(t if isinstance(t, str) else str(t.get("contents", t))) for t in texts if t is not None)
+    if not characters:
+        raise repairs.refuse("turn without text", at, "`text` or `texts` was expected")
+    repairs.note("lengths from characters", at, f"{CHARACTERS_PER_TOKEN} characters taken for a token")
+    return max(1, characters // CHARACTERS_PER_TOKEN)

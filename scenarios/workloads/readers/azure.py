@@ -1,0 +1,61 @@
+"""Azure LLM inference traces, 2023 and 2024: CSV, one request a line, replayed by time stamp.
+
+`TIMESTAMP` "YYYY-mm-dd HH:MM:SS.fffffff" (seven digits; the 2024 set adds an offset from UTC), `ContextTokens` [tokens
+of the prompt], `GeneratedTokens` [tokens]. No block ids: nothing can be reused, so a cache policy cannot be judged on
+these sets. Source: github.com/Azure/AzurePublicDataset (CC-BY 4.0).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from scenarios.workloads.readers import fields, rows
+from scenarios.workloads.readers.rows import ReadOptions, Sample
+from scenarios.workloads.record import Corpus, StreamBuilder
+from scenarios.workloads.repairs import Repairs, Skip
+
+FORMAT = "azure"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def refuses(sample: Sample) -> str:
+    """Return why this is not an Azure trace, '' when it is."""
+    return rows.lacks_columns(sample.header, "TIMESTAMP", "ContextTokens", "GeneratedTokens")
+
+
+def stamp_s(text: str) -> float | None:
+    """Return seconds since 1970 of a stamp with any number of fractional digits, or None."""
+    whole, _, rest = text.partition(".")
+    digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
+    try:
+        moment = datetime.fromisoformat(whole + rest[len(digits) :])
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - EPOCH) / timedelta(seconds=1) + (float(f"0.{digits}") if digits else 0.0)
+
+
+def read(path: Path, options: ReadOptions) -> Corpus:
+    """Read the requests; times run from the first stamp."""
+    repairs = Repairs(options.on_error)
+    stream = StreamBuilder("", "independent")
+    origin: float | None = None
+    for at, row in rows.csv_rows(path):
+        try:
+            at_s = stamp_s(row.get("TIMESTAMP", ""))
+            if at_s is None:
+                wrong = f"{row.get('TIMESTAMP')!r}; YYYY-mm-dd HH:MM:SS.fffffff was expected"
+                raise repairs.refuse("TIMESTAMP not a time", f"{at}: TIMESTAMP", wrong)
+            origin = at_s if origin is None else origin
+            lengths = {key: rows.number(row, key, at, repairs) for key in ("ContextTokens", "GeneratedTokens")}
+            stream.add(
+                prompt_tokens=fields.whole(lengths, "ContextTokens", at, repairs, 1),
+                output_tokens=fields.output(lengths, "GeneratedTokens", at, repairs),
+                t_s=rows.in_order(stream, round(at_s - origin, 7), at, repairs),
+            )
+        except Skip:
+            continue
+    repairs.note("no prefix information", f"{path}", "a cache policy cannot be judged on this trace")
+    return rows.stand_alone(path, FORMAT, stream, repairs)

@@ -1,0 +1,62 @@
+"""Qwen-Bailian: JSONL, one request a line.
+
+`chat_id`, `parent_chat_id` (-1: a root), `timestamp` [SECONDS from the start], `input_length` and `output_length`
+[tokens], `type`, `turn`, `hash_ids` (16 tokens each, the same ids in the whole file). A session is what the parent
+links join; parents may be missing from the file, and several requests may share one. No service times and no think
+times: a gap is the recorded interval less an assumed answer time.
+Source: github.com/alibaba-edu/qwen-bailian-usagetraces-anon.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scenarios.workloads.blocks import runs_of
+from scenarios.workloads.readers import fields, graph, rows
+from scenarios.workloads.readers.graph import Request
+from scenarios.workloads.readers.rows import ReadOptions, Sample
+from scenarios.workloads.record import Corpus
+from scenarios.workloads.repairs import Repairs, Skip
+
+FORMAT = "bailian"
+BLOCK_TOKENS = 16
+
+
+def refuses(sample: Sample) -> str:
+    """Return why this is not a Bailian trace, '' when it is."""
+    return rows.lacks(sample.first, "chat_id", "parent_chat_id", "input_length")
+
+
+def read(path: Path, options: ReadOptions) -> Corpus:
+    """Read the requests and join them by their parents."""
+    repairs = Repairs(options.on_error)
+    block_tokens = options.block_tokens or BLOCK_TOKENS
+    found: list[Request] = []
+    last_s = float("-inf")
+    for at, row in rows.json_rows(path, repairs):
+        try:
+            t_s = fields.seconds(row, "timestamp", at, repairs)
+            if t_s is None:
+                raise repairs.refuse("timestamp missing", f"{at}: timestamp", "missing; seconds were expected")
+            if t_s < last_s:
+                repairs.mend("time going backwards", at, f"{t_s} s after {last_s} s", "sorted by time stamp")
+            last_s = max(last_s, t_s)
+            prompt_tokens = fields.whole(row, "input_length", at, repairs, 1)
+            parent = str(row.get("parent_chat_id", -1))
+            found.append(
+                Request(
+                    name=str(row.get("chat_id")),
+                    at=at,
+                    session="",
+                    prompt_tokens=prompt_tokens,
+                    output_tokens=fields.output(row, "output_length", at, repairs),
+                    runs=runs_of(fields.block_ids(row, "hash_ids", at, repairs, prompt_tokens, block_tokens)),
+                    after=[] if parent == "-1" else [parent],
+                    t_s=t_s,
+                )
+            )
+        except Skip:
+            continue
+    repairs.note("no service and no think times", f"{path}", "gaps are intervals less an assumed answer time")
+    made = graph.conversations(found, repairs, block_tokens=block_tokens, shared_clock=True)
+    return rows.kept(Corpus(name=path.name, format=FORMAT, conversations=made, scope="global", repairs=repairs), path)

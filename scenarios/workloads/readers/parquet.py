@@ -1,0 +1,111 @@
+"""Steadyflow's own Parquet form: one row a request, everything that the record holds.
+
+Columns: `conversation`, `start_s` [s, null: no shared clock], `block_tokens` [tokens]; `stream` (number),
+`stream_name`, `relation`, `tool_tokens`, `system_tokens` [tokens]; `ordinal`, `t_s`, `think_s`, `service_s` [s, null:
+missing], `prompt_tokens`, `output_tokens` [tokens], `stop`, `starter`, `model` (names); `run_first`, `run_blocks`
+(lists: block runs), `wait_stream`, `wait_ordinal` (lists: requests that must end first). The file's metadata holds the corpus's name,
+format, scope, and the repairs that its first reading counted.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from scenarios.errors import UserError
+from scenarios.workloads.readers import rows
+from scenarios.workloads.readers.rows import ReadOptions, Sample
+from scenarios.workloads.record import STARTERS, STOPS, Conversation, Corpus, StreamBuilder
+from scenarios.workloads.repairs import Entry, Repairs
+
+FORMAT = "parquet"
+META = b"steadyflow"
+SCHEMA = pa.schema(
+    [
+        ("conversation", pa.string()),
+        ("start_s", pa.float64()),
+        ("block_tokens", pa.int64()),
+        ("stream", pa.int32()),
+        ("stream_name", pa.string()),
+        ("relation", pa.string()),
+        ("tool_tokens", pa.int64()),
+        ("system_tokens", pa.int64()),
+        ("ordinal", pa.int32()),
+        ("t_s", pa.float64()),
+        ("think_s", pa.float64()),
+        ("service_s", pa.float64()),
+        ("prompt_tokens", pa.int64()),
+        ("output_tokens", pa.int64()),
+        ("stop", pa.string()),
+        ("starter", pa.string()),
+        ("model", pa.string()),
+        ("run_first", pa.list_(pa.int64())),
+        ("run_blocks", pa.list_(pa.int64())),
+        ("wait_stream", pa.list_(pa.int32())),
+        ("wait_ordinal", pa.list_(pa.int32())),
+    ]
+)
+
+
+def refuses(sample: Sample) -> str:
+    """Return why this is not a Parquet file of ours, '' when it is."""
+    if sample.header != ("parquet",):
+        return "it does not begin with Parquet's mark"
+    return "" if META in (pq.read_schema(sample.path).metadata or {}) else "its metadata is not Steadyflow's"
+
+
+def read(path: Path, options: ReadOptions) -> Corpus:
+    """Read the corpus back, with the repairs of its first reading."""
+    try:
+        table = pq.read_table(path)
+        meta = orjson.loads(table.schema.metadata[META])
+        columns: dict[str, list[Any]] = {name: table.column(name).to_pylist() for name in SCHEMA.names}
+    except (pa.ArrowInvalid, OSError, KeyError) as error:
+        raise UserError(f"{path}: not a Parquet file of Steadyflow ({error})") from None
+    repairs = Repairs(options.on_error)
+    for entry in meta["repairs"]:
+        repairs.entries[entry["kind"]] = Entry(**entry)
+    grouped: dict[str, list[int]] = {}
+    for k, name in enumerate(columns["conversation"]):
+        grouped.setdefault(name, []).append(k)
+    whole = [_conversation(name, listed, columns) for name, listed in grouped.items()]
+    corpus = Corpus(name=meta["name"], format=meta["format"], conversations=whole, scope=meta["scope"], repairs=repairs)
+    corpus.source_sha256 = meta["source_sha256"]
+    return rows.not_empty(corpus, path)
+
+
+def _conversation(name: str, listed: list[int], columns: dict[str, list[Any]]) -> Conversation:
+    models: dict[str, int] = {}
+    builders: list[StreamBuilder] = []
+    for k in listed:
+        if columns["stream"][k] == len(builders):
+            builder = StreamBuilder(columns["stream_name"][k], columns["relation"][k])
+            builder.tool_tokens, builder.system_tokens = columns["tool_tokens"][k], columns["system_tokens"][k]
+            builders.append(builder)
+        builder = builders[columns["stream"][k]]
+        waits = tuple(zip(columns["wait_stream"][k], columns["wait_ordinal"][k]))
+        if waits:
+            builder.waits[len(builder)] = waits
+        builder.add(
+            t_s=columns["t_s"][k],
+            think_s=columns["think_s"][k],
+            service_s=columns["service_s"][k],
+            prompt_tokens=columns["prompt_tokens"][k],
+            output_tokens=columns["output_tokens"][k],
+            stop=STOPS.index(columns["stop"][k]),
+            starter=STARTERS.index(columns["starter"][k]),
+            model=models.setdefault(columns["model"][k], len(models)),
+            runs=list(zip(columns["run_first"][k], columns["run_blocks"][k])),
+        )
+    first = listed[0]
+    return Conversation(
+        name=name,
+        block_tokens=columns["block_tokens"][first],
+        streams=tuple(builder.build() for builder in builders),
+        models=tuple(models),
+        start_s=columns["start_s"][first],
+    )

@@ -117,6 +117,8 @@ class Orchestrator:
             clock, self.telemetry, self.recorder, loop_specs(spec, laws, self._door, plant, self.roster, self._resize)
         )
         self._workers: dict[WorkerId, Worker] = {}
+        self._spent_s: dict[str, float] = {}
+        self._left_s: dict[WorkerId, float] = {}
         self._turns: dict[TurnId, Turn] = {}
         self._group: asyncio.TaskGroup | None = None
         self._over: asyncio.Future[Ended] | None = None
@@ -264,6 +266,8 @@ class Orchestrator:
 
     def _join(self, info: WorkerInfo) -> None:
         worker = self._workers[info.worker] = Worker(self._clock, self._plant, info)
+        # The seconds of a change are paid for too, by the configuration that the worker came to.
+        worker.since_s = self._left_s.pop(info.worker, worker.since_s)
         if info.role in PREFILLS:
             self._prefillers.join(worker)
         if info.role is Role.MIDFILL:
@@ -275,6 +279,8 @@ class Orchestrator:
     def _leave(self, info: WorkerInfo) -> None:
         worker = self._workers.pop(info.worker, None)
         if worker is not None:
+            name = worker.info.configuration
+            self._spent_s[name] = self._spent_s.get(name, 0.0) + self._clock.now() - worker.since_s
             self._prefillers.leave(worker)
             self._midfillers.leave(worker)
             self._decoders.leave(worker)
@@ -283,8 +289,10 @@ class Orchestrator:
     async def _drain_worker(self, info: WorkerInfo) -> None:
         """Take a worker out of its pools and wait until it has no turn left."""
         worker = self._workers[info.worker]
+        left_s = self._clock.now()
         self._leave(info)
         await worker.emptied()
+        self._left_s[info.worker] = left_s
 
     def _recount(self) -> None:
         now_s = self._clock.now()
@@ -302,6 +310,15 @@ class Orchestrator:
     def slots(self) -> int:
         """Return the decode slots there are."""
         return int(self._slots.value)
+
+    def worker_seconds(self) -> dict[str, float]:
+        """Return the seconds that workers of each configuration have existed, up to now."""
+        now_s = self._clock.now()
+        spent = dict(self._spent_s)
+        for worker in self._workers.values():
+            name = worker.info.configuration
+            spent[name] = spent.get(name, 0.0) + now_s - worker.since_s
+        return spent
 
     def _sample(self) -> Sample:
         self._hear_facts()

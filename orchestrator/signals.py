@@ -28,10 +28,10 @@ class Role(StrEnum):
 class ClassReading:
     """One service class at the front door."""
 
-    backlog_turns: int
-    in_flight_turns: int
-    arrived_turns: int
-    retired_turns: int
+    backlog_turns: float
+    in_flight_turns: float
+    arrived_turns: float
+    retired_turns: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,32 +56,32 @@ class AdmissionCommand:
 class AdmissionReading:
     """What the admission law sees.
 
-    Counts ending in `_total` grow from the start of the run. `slots` and `busy_slots` are of the decode pools;
-    `in_flight_turns` = filling + ready + decoding. `service_per_s` is the predicted rate of a full pool, if the plant
-    states one. `wait_s` is the age of the oldest waiting turn; `ttft_s`, `tpot_s` are means over turns since the last
-    sample (None: none ended).
+    Levels are floats because a fluid plant has fractions of turns. Counts ending in `_total` grow from the start of
+    the run. `slots` and `busy_slots` are of the decode pools; `in_flight_turns` = filling + ready + decoding.
+    `service_per_s` is the predicted rate of a full pool, if the plant states one. `wait_s` is the age of the oldest
+    waiting turn; `ttft_s`, `tpot_s` are means over turns since the last sample (None: none ended).
     """
 
     now_s: float
     at_s: float
-    backlog_turns: int
+    backlog_turns: float
     backlog_smoothed_turns: float
-    filling_turns: int
-    ready_turns: int
-    decoding_turns: int
-    in_flight_turns: int
-    slots: int
-    busy_slots: int
-    arrived_total: int
-    released_total: int
-    retired_total: int
+    filling_turns: float
+    ready_turns: float
+    decoding_turns: float
+    in_flight_turns: float
+    slots: float
+    busy_slots: float
+    arrived_total: float
+    released_total: float
+    retired_total: float
     arrival_per_s: float | None
     retire_per_s: float | None
     wait_s: float
     ttft_s: float | None
     tpot_s: float | None
     service_per_s: float | None
-    preempted_total: int
+    preempted_total: float
     kv_used_ratio: float | None
     by_class: Mapping[ClassName, ClassReading]
     applied: AdmissionCommand

@@ -30,11 +30,13 @@ class Worker:
         "load_turns",
         "pools",
         "room",
+        "since_s",
     )
 
     def __init__(self, clock: Clock, plant: Plant, info: WorkerInfo) -> None:
         self._clock, self._plant = clock, plant
         self.info = info
+        self.since_s = clock.now()
         self.pools: list[Pool] = []
         self.load_turns = self.load_tokens = self.inside = 0
         self.draining = False

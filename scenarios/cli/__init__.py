@@ -1,1 +1,37 @@
+"""The command line: one command a file; this one joins them and turns the user's mistakes into one line and exit 2."""
 
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from scenarios.cli import compare, demo, library, report, run
+from scenarios.errors import UserError
+
+app = typer.Typer(
+    name="steadyflow",
+    help="Will this admission or scaling rule oscillate on my traffic? Compare policies before they meet a GPU.",
+    epilog="Start with: steadyflow demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+app.command()(demo.demo)
+app.command()(run.run)
+app.command()(compare.compare)
+app.command()(report.report)
+app.command(name="list")(library.list_scenarios)
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        app()
+    except UserError as error:
+        typer.echo(f"steadyflow: {error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("steadyflow: interrupted; nothing was kept", err=True)
+        sys.exit(130)

@@ -140,6 +140,24 @@ class RunFolder:
         for event in events:
             self._events.write(orjson.dumps(event, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE))
 
+    def read_back(self, candidate: str, title: str, question: str) -> RunData:
+        """Close the tables and return what they hold, not yet judged."""
+        if "turns.parquet" not in self._tables:
+            self._append("turns.parquet", TURN_SCHEMA.empty_table())
+        for writer in self._tables.values():
+            writer.close()
+        self._tables = {name: _Closed() for name in self._tables}
+        return RunData(
+            candidate=candidate,
+            title=title,
+            question=question,
+            signals=pq.read_table(self._part / "signals.parquet").to_pandas(),
+            turns=pq.read_table(self._part / "turns.parquet").to_pandas(),
+            events=[],
+            verdicts={},
+            summary={},
+        )
+
     def finish(
         self,
         *,
@@ -187,6 +205,13 @@ class RunFolder:
             writer.close()
         if not self._raw.closed:
             self._events.close()  # type: ignore[no-untyped-call]  # zstandard publishes no types here
+
+
+class _Closed:
+    """A table that has been written to its end."""
+
+    def close(self) -> None:
+        """It is closed."""
 
 
 def _table(columns: Mapping[str, object], schema: Any) -> Any:  # pyarrow publishes no types

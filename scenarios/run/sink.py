@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
-from scenarios.run.record import RunFolder
+from scenarios.run.record import TURN_SCHEMA, RunData, RunFolder
 
 
 class FolderSink:
@@ -31,3 +32,41 @@ class FolderSink:
     def event(self, event: Mapping[str, object]) -> None:
         """Take one decision."""
         self._folder.append_events([event])
+
+
+class MemorySink:
+    """Keep a run's record in memory, as the tables that a folder would hold."""
+
+    def __init__(self) -> None:
+        self._turns: list[pd.DataFrame] = []
+        self._signals = pd.DataFrame({"t_s": []})
+        self._events: list[dict[str, object]] = []
+
+    def turns(self, columns: Mapping[str, object], classes: Sequence[str], outcomes: Sequence[str]) -> None:
+        """Take a chunk of turns."""
+        chunk: dict[str, object] = {name: np.asarray(values) for name, values in columns.items()}
+        for name, words in (("class", classes), ("outcome", outcomes)):
+            chunk[name] = np.asarray(words, dtype=object)[np.asarray(columns[name], dtype=np.int64)]
+        self._turns.append(pd.DataFrame(chunk))
+
+    def signals(self, columns: Mapping[str, Sequence[float]]) -> None:
+        """Take the bins."""
+        self._signals = pd.DataFrame({name: np.asarray(values, dtype=float) for name, values in columns.items()})
+
+    def event(self, event: Mapping[str, object]) -> None:
+        """Take one decision."""
+        self._events.append(dict(event))
+
+    def data(self, candidate: str, title: str, question: str) -> RunData:
+        """Return the record so far, not yet judged."""
+        empty = pd.DataFrame({name: [] for name in TURN_SCHEMA.names})
+        return RunData(
+            candidate=candidate,
+            title=title,
+            question=question,
+            signals=self._signals,
+            turns=pd.concat(self._turns, ignore_index=True) if self._turns else empty,
+            events=self._events,
+            verdicts={},
+            summary={},
+        )

@@ -1,0 +1,5 @@
+"""`python -m scenarios` is `steadyflow`."""
+
+from scenarios.cli import main
+
+main()

@@ -1,0 +1,59 @@
+"""What commands share: where records go, progress bars, tables of results."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+RUNS = Path("runs")
+
+
+def print_json(what: Mapping[str, Any]) -> None:
+    """Print one JSON object to standard output; NaN becomes null."""
+    typer.echo(orjson.dumps(what, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode())
+
+
+def free_folder(name: str) -> Path:
+    """Return a folder under runs/ that does not exist yet: the name, or the name with the next number."""
+    path, number = RUNS / name, 2
+    while path.exists():
+        path, number = RUNS / f"{name}-{number}", number + 1
+    return path
+
+
+@contextmanager
+def bar(*columns: str, total: float, quiet: bool) -> Iterator[tuple[Progress, TaskID]]:
+    """Show a progress bar on standard error while the block runs; `columns` are names of task fields to show."""
+    shown = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %")]
+    shown += [TextColumn("{task.fields[" + column + "]}") for column in columns]
+    console = Console(stderr=True)
+    with Progress(*shown, TimeElapsedColumn(), console=console, transient=True, disable=quiet) as progress:
+        fields: dict[str, Any] = dict.fromkeys(columns, "")  # Any: rich types its fields as its own options
+        yield progress, progress.add_task("", total=total, **fields)
+
+
+def quiet(as_json: bool) -> bool:
+    """Tell whether a bar would only be noise: machine output, or no terminal."""
+    return as_json or not sys.stderr.isatty()
+
+
+def print_checks(checks: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    """Print expectations: those that hold in one line, those that fail each in its own."""
+    every = [(name, check) for name, own in checks.items() for check in own]
+    failed = [(name, check) for name, check in every if not check["ok"]]
+    if every:
+        typer.echo(f"expectations: {len(every) - len(failed)} of {len(every)} hold")
+    for name, check in failed:
+        typer.echo(f"  {name}: {check['key']} should be {check['want']}, is {_number(check['got'])}")
+
+
+def _number(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,77 @@
+"""`steadyflow compare FILE`: every candidate on paired seeds, held to the scenario's expectations."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from scenarios.cli.common import bar, free_folder, print_checks, print_json, quiet
+from scenarios.cli.run import refuse_empty
+from scenarios.compare.compare import Comparison
+from scenarios.compare.compare import compare as compare_candidates
+from scenarios.schema.load import find, load
+from scenarios.schema.scenario import Scenario
+
+
+def compare(
+    file: Annotated[str, typer.Argument(help="A scenario file, or a name from `steadyflow list`.")],
+    seeds: Annotated[int, typer.Option(help="How many paired seeds.", min=1)] = 1,
+    jobs: Annotated[int | None, typer.Option(help="Processes; else one a core.", min=1)] = None,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="Override PATH=VALUE, as plant.dead_time_s=4; repeatable.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="A new folder for records and report; else one under runs/.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the comparison as JSON; no record without --out.")
+    ] = False,
+) -> None:
+    """Compare a scenario's candidates; exit 1 when an expectation of the scenario fails.
+
+    Example: steadyflow compare full_empty_reference --seeds 10
+    """
+    scenario = load(file, sets or ())
+    if out is None and not as_json:
+        out = free_folder(find(file).stem)
+    found = compared(scenario, seeds=seeds, jobs=jobs, out=out, silent=quiet(as_json))
+    if as_json:
+        print_json(found.to_json())
+    else:
+        show(found, out)
+    for summaries in found.summaries.values():
+        refuse_empty(summaries[0])
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def compared(scenario: Scenario, *, seeds: int, jobs: int | None, out: Path | None, silent: bool) -> Comparison:
+    """Compare under a progress bar, on all cores unless told otherwise."""
+    runs = seeds * len(scenario.candidates)
+    with bar("of", total=runs, quiet=silent) as (progress, task):
+        progress.update(task, description=scenario.title)
+        return compare_candidates(
+            scenario,
+            seeds=seeds,
+            jobs=jobs or os.cpu_count() or 1,
+            out=out,
+            done=lambda done, total: progress.update(task, completed=done, of=f"{done} of {total} runs"),
+        )
+
+
+def show(found: Comparison, out: Path | None) -> Path | None:
+    """Print the table and the expectations; write the page; return its path."""
+    from scenarios.report.page import write_report
+    from scenarios.report.table import verdict_table
+    from scenarios.run.record import load as load_run
+
+    seeds = f", mean of {len(found.seeds)} seeds" if len(found.seeds) > 1 else ""
+    Console().print(verdict_table([own[0] for own in found.summaries.values()], title=found.scenario.title + seeds))
+    print_checks(found.checks)
+    if out is None:
+        return None
+    page = write_report([load_run(folder) for folder in found.folders.values()], out / "report.html")
+    typer.echo(f"report: {page}")
+    return page

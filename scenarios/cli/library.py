@@ -1,0 +1,35 @@
+"""`steadyflow list`: the shipped scenarios."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from scenarios.schema.load import library, load
+
+
+def list_scenarios(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """List the shipped scenarios, each with its question and candidates.
+
+    Example: steadyflow list
+    """
+    found = {name: load(path) for name, path in library().items()}
+    if as_json:
+        rows = {
+            name: {"title": s.title, "question": s.question, "candidates": [c.name for c in s.candidates]}
+            for name, s in found.items()
+        }
+        typer.echo(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
+        return
+    table = Table(title="steadyflow run NAME, or compare NAME", show_lines=True)
+    for heading in ("name", "question", "candidates"):
+        table.add_column(heading, overflow="fold")
+    for name, scenario in found.items():
+        table.add_row(name, scenario.question, "\n".join(c.name for c in scenario.candidates))
+    Console().print(table)

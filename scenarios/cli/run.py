@@ -1,0 +1,82 @@
+"""`steadyflow run FILE`: one candidate on one seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from scenarios.cli.common import bar, free_folder, print_json, quiet
+from scenarios.run import execute
+from scenarios.run.progress import Progress
+from scenarios.schema.load import find, load
+
+
+def run(
+    file: Annotated[str, typer.Argument(help="A scenario file, or a name from `steadyflow list`.")],
+    candidate: Annotated[str | None, typer.Option(help="Which candidate; without it, the first.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Another seed than the scenario's.", min=0)] = None,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="Override PATH=VALUE, as plant.dead_time_s=4; repeatable.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="A new folder for the record; else one under runs/.")] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Run on the real clock, at this many seconds a second.", min=0.001)
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the summary as JSON; no record without --out.")
+    ] = False,
+) -> None:
+    """Run one candidate of a scenario and say whether it oscillates, what that costs, and how it serves.
+
+    Example: steadyflow run full_empty_reference --candidate predictive_buffer --set plant.dead_time_s=5
+    """
+    scenario = load(file, sets or ())
+    if candidate is None:
+        candidate = scenario.candidates[0].name
+        if len(scenario.candidates) > 1:
+            others = ", ".join(c.name for c in scenario.candidates[1:])
+            typer.echo(f"candidate {candidate}, the first; others: {others}", err=True)
+    if out is None and not as_json:
+        out = free_folder(f"{find(file).stem}-{candidate}")
+    with bar("turns", "speed", total=scenario.horizon_s, quiet=quiet(as_json)) as (progress, task):
+
+        def tell(at: Progress) -> None:
+            progress.update(
+                task,
+                completed=at.now_s,
+                description=f"{at.now_s:,.0f} of {at.horizon_s:,.0f} s",
+                turns=f"{at.retired:,} turns",
+                speed=f"{at.turns_per_wall_s:,.0f} turns/s",
+            )
+
+        done = execute.run(scenario, candidate, seed=seed, out=out, rate=rate, progress=tell)
+    if as_json:
+        print_json(done.summary)
+    else:
+        _show(done.summary, scenario.title, out)
+    refuse_empty(done.summary)
+
+
+def refuse_empty(summary: Any) -> None:
+    """Exit with 1, and why, when a run has retired nothing: such a run shows nothing."""
+    counts = summary["counts"]
+    if counts["retired"] > 0:
+        return
+    where = ", ".join(f"{counts[key]} {key}" for key in ("in_flight", "rejected", "failed") if counts[key])
+    typer.echo(
+        f"steadyflow: no turn was retired: {counts['arrived']} arrived ({where or 'none is left'}); "
+        f"the run ended: {summary['ended']}",
+        err=True,
+    )
+    raise typer.Exit(1)
+
+
+def _show(summary: Any, title: str, out: Path | None) -> None:
+    from scenarios.report.table import verdict_table
+
+    Console().print(verdict_table([summary], title=title))
+    if out is not None:
+        typer.echo(f"record: {out}   (a page of it: steadyflow report {out})")

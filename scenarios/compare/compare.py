@@ -1,0 +1,118 @@
+"""Run every candidate on every seed, in processes, and join what came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from scenarios.compare.join import differences, expected, joined
+from scenarios.run.execute import run
+from scenarios.schema.scenario import Scenario
+
+Summary = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a comparison found.
+
+    `summaries[candidate]` holds one summary a seed, in the order of `seeds`; `folders[candidate]` the record of the
+    first seed, where records were kept.
+    """
+
+    scenario: Scenario
+    seeds: tuple[int, ...]
+    summaries: dict[str, list[Summary]]
+    folders: dict[str, Path]
+
+    @property
+    def checks(self) -> dict[str, list[dict[str, Any]]]:
+        """Return each candidate's expectations with what was got."""
+        return {name: expected(self.scenario.expect.get(name, {}), own) for name, own in self.summaries.items()}
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether every expectation holds."""
+        return all(check["ok"] for checks in self.checks.values() for check in checks)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object that `compare --json` prints."""
+        first = next(iter(self.summaries.values()))
+        checks = self.checks
+        return {
+            "scenario": self.scenario.title,
+            "question": self.scenario.question,
+            "seeds": list(self.seeds),
+            "candidates": {
+                name: {
+                    **joined(own),
+                    "candidate": name,
+                    "difference": differences(own, first) if own is not first else {},
+                    "expect": checks[name],
+                }
+                for name, own in self.summaries.items()
+            },
+            "expect": [{"candidate": name, **check} for name, own in checks.items() for check in own],
+            "ok": self.ok,
+        }
+
+
+def compare(
+    scenario: Scenario,
+    *,
+    seeds: int = 1,
+    jobs: int = 1,
+    out: Path | None = None,
+    candidates: Sequence[str] = (),
+    done: Callable[[int, int], None] | None = None,
+) -> Comparison:
+    """Compare a scenario's candidates.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    seeds : int
+        Seeds scenario.seed, scenario.seed + 1, ...: every candidate runs on each of them.
+    jobs : int
+        Processes.
+    out : Path, optional
+        A folder for the records of the first seed, one a candidate; None: none are kept.
+    candidates : sequence of str, optional
+        Only these, in this order; empty: all.
+    done : callable, optional
+        Told (runs done, runs in all) as they end.
+    """
+    names = list(candidates) or [candidate.name for candidate in scenario.candidates]
+    numbers = tuple(scenario.seed + i for i in range(seeds))
+    work = [(name, seed) for seed in numbers for name in names]
+    folders = {name: out / name for name in names} if out is not None else {}
+    results: dict[tuple[str, int], Summary] = {}
+
+    def folder(name: str, seed: int) -> Path | None:
+        return folders.get(name) if seed == numbers[0] else None
+
+    if jobs <= 1 or len(work) == 1:
+        for name, seed in work:
+            results[name, seed] = _one(scenario, name, seed, folder(name, seed))
+            if done is not None:
+                done(len(results), len(work))
+    else:
+        # Spawned, not forked: the parent may hold threads of pyarrow's, which do not survive a fork.
+        with ProcessPoolExecutor(max_workers=jobs, mp_context=get_context("spawn")) as pool:
+            futures: dict[Future[Summary], tuple[str, int]] = {
+                pool.submit(_one, scenario, name, seed, folder(name, seed)): (name, seed) for name, seed in work
+            }
+            for future in as_completed(futures):
+                results[futures[future]] = future.result()
+                if done is not None:
+                    done(len(results), len(work))
+    summaries = {name: [results[name, seed] for seed in numbers] for name in names}
+    return Comparison(scenario=scenario, seeds=numbers, summaries=summaries, folders=folders)
+
+
+def _one(scenario: Scenario, name: str, seed: int, out: Path | None) -> Summary:
+    return dict(run(scenario, name, seed=seed, out=out).summary)

@@ -1,0 +1,124 @@
+"""Join summaries over seeds: numbers to mean and interval, words to counts; and hold them to what was expected.
+
+Intervals are percentile bootstraps of the mean over seeds (2,000 resamples, drawn from a stream of their own).
+Differences are paired: candidate minus first candidate, seed by seed, so what the seed does to both cancels.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from orchestrator.rng import stream_key
+from scenarios.schema.scenario import Bound, Expectation
+
+RESAMPLES = 2000
+# Shorthand of expectation keys: the decode pool's own verdict speaks for a run.
+SHORT = {
+    "verdict": "verdict.decode_occupancy_ratio.verdict",
+    "period_s": "verdict.decode_occupancy_ratio.period_s",
+    "amplitude_ratio": "verdict.decode_occupancy_ratio.amplitude_ratio",
+    "damping_ratio": "verdict.decode_occupancy_ratio.damping_ratio",
+    "cost_ratio": "verdict.decode_occupancy_ratio.cost.utilization_lost_ratio",
+}
+# Facts of a machine, not of a policy: no difference is taken of them.
+MACHINE = ("cpu_s_by_part", "turns_per_cpu_s", "peak_rss_mb", "seed")
+
+
+def interval(values: Sequence[float]) -> dict[str, Any]:
+    """Return `{"mean", "ci95"}`; the interval is None for a single value."""
+    x = np.asarray(values, dtype=float)
+    if len(x) < 2:
+        return {"mean": float(x.mean()), "ci95": None}
+    rng = np.random.default_rng(stream_key(0, "bootstrap"))
+    means = x[rng.integers(0, len(x), (RESAMPLES, len(x)))].mean(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return {"mean": float(x.mean()), "ci95": [float(low), float(high)]}
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Join equal-shaped values over seeds: tables key by key, numbers to intervals, words to counts."""
+    known = [part for part in parts if part is not None]
+    if not known:
+        return None
+    if isinstance(known[0], Mapping):
+        keys = list(dict.fromkeys(key for part in known for key in part))
+        return {key: joined([part.get(key) for part in known]) for key in keys}
+    if isinstance(known[0], bool | str):
+        counts = Counter(str(part) for part in known)
+        return {"mode": counts.most_common(1)[0][0], "counts": dict(counts)}
+    if isinstance(known[0], int | float):
+        return interval([float(part) for part in known])
+    if isinstance(known[0], Sequence):
+        return list(known[0])
+    return known[0]
+
+
+def numbers(summary: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
+    """Return every number of a summary by its dotted path."""
+    found: dict[str, float] = {}
+    for key, value in summary.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            found |= numbers(value, f"{path}.")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            found[path] = float(value)
+    return found
+
+
+def differences(own: Sequence[Mapping[str, Any]], first: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return paired differences to the first candidate by dotted path; paths that a seed lacks are left out."""
+    mine, theirs = [numbers(s) for s in own], [numbers(s) for s in first]
+    paths = [
+        path for path in mine[0] if path.split(".")[0] not in MACHINE and all(path in one for one in (*mine, *theirs))
+    ]
+    return {path: interval([a[path] - b[path] for a, b in zip(mine, theirs)]) for path in paths}
+
+
+def looked_up(summary: Mapping[str, Any], key: str) -> Any:
+    """Return a value of a summary by its dotted path or its shorthand; None where there is none."""
+    here: Any = summary
+    for step in SHORT.get(key, key).split("."):
+        if not isinstance(here, Mapping) or step not in here:
+            return None
+        here = here[step]
+    return here
+
+
+def expected(expectation: Expectation, summaries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Hold each expectation to the runs: words to the commonest one, numbers to the mean over seeds."""
+    checks = []
+    for key, want in expectation.items():
+        values = [value for value in (looked_up(s, key) for s in summaries) if value is not None]
+        if isinstance(want, str):
+            got: Any = Counter(str(v) for v in values).most_common(1)[0][0] if values else None
+            checks.append({"key": key, "want": want, "got": got, "ok": got == want})
+        else:
+            got = float(np.mean(values)) if values else None
+            checks.append({"key": key, "want": worded(want), "got": got, "ok": got is not None and within(got, want)})
+    return checks
+
+
+def within(got: float, want: Bound) -> bool:
+    """Tell whether a number meets its bounds."""
+    if want.value is not None:
+        slack = max((want.rel or 0.0) * abs(want.value), want.abs_tol or 0.0)
+        if abs(got - want.value) > slack:
+            return False
+    return (want.at_least is None or got >= want.at_least) and (want.at_most is None or got <= want.at_most)
+
+
+def worded(want: Bound) -> str:
+    """Return a bound as a person would write it."""
+    parts = []
+    if want.value is not None:
+        slack = f"{100 * want.rel:g} %" if want.rel is not None else f"{want.abs_tol:g}"
+        parts.append(f"{want.value:g} +-{slack}")
+    if want.at_least is not None:
+        parts.append(f">= {want.at_least:g}")
+    if want.at_most is not None:
+        parts.append(f"<= {want.at_most:g}")
+    return " and ".join(parts)

@@ -1,0 +1,224 @@
+"""Run one candidate of a scenario on one seed, and say what came of it."""
+
+from __future__ import annotations
+
+import platform
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from orchestrator.real_clock import run_real
+from orchestrator.recorder import Sink
+from orchestrator.virtual_loop import run_virtual
+from scenarios.build import assemble, plants
+from scenarios.errors import UserError
+from scenarios.run import metrics
+from scenarios.run.progress import Progress, watch
+from scenarios.run.record import RunData, RunFolder, load
+from scenarios.run.result import Run
+from scenarios.run.sink import FolderSink, MemorySink
+from scenarios.schema.laws import Candidate
+from scenarios.schema.load import to_toml
+from scenarios.schema.plants import FluidPlant
+from scenarios.schema.scenario import Scenario
+from scenarios.schema.workloads import PoissonWorkload, SaturatedWorkload, StepWorkload
+from scenarios.verdict.flow import flow_of, flow_word, headline
+from scenarios.verdict.run import column, judge_run, window_of
+
+
+@dataclass
+class Ended:
+    """What the simulated span left behind, beside its record."""
+
+    why: str
+    end_s: float
+    cpu_s: float
+    trace: dict[str, Any] | None = None
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+def run(
+    scenario: Scenario,
+    candidate: str | None = None,
+    *,
+    seed: int | None = None,
+    out: Path | None = None,
+    rate: float | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Run:
+    """Run one candidate.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    candidate : str, optional
+        Its name; None: the first.
+    seed : int, optional
+        None: the scenario's.
+    out : Path, optional
+        A new folder for the record; None: the record stays in memory.
+    rate : float, optional
+        Run on the real clock at this many seconds a second; None: on the virtual clock.
+    progress : callable, optional
+        Told of simulated time and turns, now and then.
+
+    Raises
+    ------
+    UserError
+        No such candidate, or the folder exists.
+    """
+    names = [one.name for one in scenario.candidates]
+    name = names[0] if candidate is None else candidate
+    if name not in names:
+        raise UserError(f"no candidate {name}; there are {', '.join(names)}")
+    seed = scenario.seed if seed is None else seed
+    chosen = scenario.candidate(name)
+    if out is None:
+        memory = MemorySink()
+        ended = _simulate(scenario, chosen, seed, memory, rate, progress)
+        return Run(_judged(scenario, chosen, seed, ended, memory.data(name, scenario.title, scenario.question)))
+    with RunFolder(out) as folder:
+        ended = _simulate(scenario, chosen, seed, FolderSink(folder), rate, progress)
+        raw = folder.read_back(name, scenario.title, scenario.question)
+        data = _judged(scenario, chosen, seed, ended, raw)
+        folder.finish(
+            candidate=name,
+            title=data.title,
+            question=data.question,
+            meta=data.meta,
+            summary=data.summary,
+            verdicts=data.verdicts,
+            scenario_toml=data.scenario_toml,
+        )
+    return Run(load(out))
+
+
+def _simulate(
+    scenario: Scenario,
+    candidate: Candidate,
+    seed: int,
+    sink: Sink,
+    rate: float | None,
+    progress: Callable[[Progress], None] | None,
+) -> Ended:
+    began = time.process_time()
+    if isinstance(scenario.plant, FluidPlant):
+        fluid = assemble.fluid(scenario, candidate)
+        sink.signals(fluid.run())
+        return Ended("horizon", scenario.horizon_s, time.process_time() - began)
+
+    async def main(clock: Any) -> Ended:  # Any: a VirtualClock or a RealClock
+        made, _ = assemble.orchestrator(scenario, candidate, seed, clock, sink)
+        if progress is not None:
+            watch(clock, made.ledger, scenario.horizon_s, progress)
+        start = time.process_time()
+        why = await made.run()
+        ended = Ended(why, clock.now(), time.process_time() - start)
+        ended.notes = {
+            "conservation": made.ledger.equation(),
+            "control_ticks": made.loops.ticks,
+            "samples_dropped": made.telemetry.dropped,
+            "reconfigurations": made.roster.flips,
+            "worker_seconds": made.worker_seconds(),
+        }
+        return ended
+
+    return run_virtual(main) if rate is None else run_real(main, rate)
+
+
+def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, data: RunData) -> RunData:
+    """Add verdicts, summary and manifest to a raw record."""
+    own = plants.declared(scenario)
+    end_s = min(ended.end_s, scenario.horizon_s)
+    window_s = (min(scenario.warmup_s, end_s), end_s)
+    began = time.process_time()
+    endless = isinstance(scenario.workload, SaturatedWorkload)
+    slots = own.slots if own is not None else _mean_slots(data)
+    open_loop = isinstance(scenario.workload, PoissonWorkload | StepWorkload)
+    verdicts = judge_run(
+        data.signals,
+        slots=slots,
+        service_per_s=None if own is None else own.service_per_s,
+        warmup_s=window_s[0],
+        horizon_s=window_s[1],
+        transit_s=_transit_s(data, window_s) if own is None else own.transit_s,
+        inputs={"arrivals": "arrival_per_s"} if open_loop else {},
+        latencies=_latencies(data, window_s),
+    )
+    objectives = {name: metrics.Objective(ttft_s=c.ttft_s, tpot_s=c.tpot_s) for name, c in scenario.classes.items()}
+    summary = metrics.summarize(
+        data.turns, data.signals, window_s=window_s, endless_work=endless, objectives=objectives
+    )
+    record = window_of(data.signals, *window_s)
+    flow = flow_of(column(record, "decode_occupancy_ratio", 1.0), column(record, "backlog_turns", 1.0))
+    judge_cpu_s = time.process_time() - began
+    retired = summary["counts"]["retired"]
+    gpus = plants.gpus_by_configuration(scenario)
+    worker_seconds = ended.notes.get("worker_seconds") or {"decode": end_s}
+    whole = {
+        "candidate": candidate.name,
+        "scenario": scenario.title,
+        "seed": seed,
+        "verdict": {name: verdict.to_json() for name, verdict in verdicts.items()},
+        "headline": headline(verdicts, flow_word(flow, endless_work=endless)),
+        **summary,
+        "gpu_hours": metrics.gpu_hours({k: v for k, v in worker_seconds.items() if k in gpus}, gpus),
+        "trace": ended.trace,
+        "cpu_s_by_part": {"span": ended.cpu_s, "verdict": judge_cpu_s},
+        "turns_per_cpu_s": retired / ended.cpu_s if ended.cpu_s > 0.0 else None,
+        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0,
+        "ended": ended.why,
+    }
+    meta = {
+        "seed": seed,
+        "ended": ended.why,
+        "end_s": ended.end_s,
+        "trace": ended.trace,
+        "notes": ended.notes,
+        "environment": environment(),
+    }
+    return replace(data, verdicts=verdicts, summary=whole, meta=meta, scenario_toml=to_toml(scenario))
+
+
+def environment() -> dict[str, str]:
+    """Return the versions that a run was made with."""
+    packages = ("steadyflow", "numpy", "scipy", "pandas", "pyarrow")
+    found = {"python": platform.python_version()}
+    for name in packages:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def _mean_slots(data: RunData) -> float:
+    slots = data.signals.get("slots")
+    return float(slots.mean()) if slots is not None and len(slots) else 1.0
+
+
+def _transit_s(data: RunData, window_s: tuple[float, float]) -> float | None:
+    """Mean time from release to retirement, measured on turns that ended in the window."""
+    turns = data.turns
+    if not len(turns):
+        return None
+    ended = turns["ended_s"].to_numpy(dtype=float)
+    spans = ended - turns["released_s"].to_numpy(dtype=float)
+    inside = (ended >= window_s[0]) & (ended <= window_s[1]) & np.isfinite(spans)
+    return float(spans[inside].mean()) if inside.any() else None
+
+
+def _latencies(data: RunData, window_s: tuple[float, float]) -> tuple[np.ndarray, np.ndarray] | None:
+    turns = data.turns
+    if not len(turns):
+        return None
+    filled = turns["filled_s"].to_numpy(dtype=float)
+    ttft = filled - turns["arrived_s"].to_numpy(dtype=float)
+    inside = (filled >= window_s[0]) & (filled <= window_s[1])
+    return filled[inside], ttft[inside]

@@ -1,0 +1,204 @@
+"""From a TOML file (or a library name) to a `Scenario`: overrides by path, and errors of one line with the place."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from pydantic import BaseModel, ValidationError
+
+from scenarios.errors import UserError, nearest
+from scenarios.schema.scenario import Scenario
+
+Raw = dict[str, Any]  # Any: what TOML holds
+
+
+def library() -> dict[str, Path]:
+    """Return the shipped scenarios by name."""
+    folder = Path(str(resources.files("scenarios"))) / "library"
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def find(name_or_path: str) -> Path:
+    """Return the file that a path or a library name means; raises UserError where there is none."""
+    path = Path(name_or_path)
+    if path.is_file():
+        return path
+    shipped = library()
+    if name_or_path in shipped:
+        return shipped[name_or_path]
+    if path.suffix == ".toml" or "/" in name_or_path:
+        raise UserError(f"{name_or_path}: no such file")
+    raise UserError(f"{name_or_path}: neither a file nor a library scenario{nearest(name_or_path, shipped)}")
+
+
+def load(name_or_path: str | Path, sets: Iterable[str] = ()) -> Scenario:
+    """Read a scenario.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        A TOML file or a library name.
+    sets : iterable of str
+        Overrides, each `path=value`, as `plant.dead_time_s=4` or `candidates.NAME.admission.k_per_s=0.2`.
+
+    Raises
+    ------
+    UserError
+        One line: the file, the place, what is wrong, what would be right.
+    """
+    path = find(str(name_or_path))
+    try:
+        raw: Raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path.name}: not valid TOML: {error}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from error
+    for text in sets:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise UserError(f"--set {text}: must be PATH=VALUE, as plant.dead_time_s=4")
+        override(raw, key.strip(), value.strip())
+    return validate(raw, path.name)
+
+
+def validate(raw: Raw, name: str) -> Scenario:
+    """Check a raw scenario; `name` stands in errors for the file."""
+    try:
+        return Scenario.model_validate(raw)
+    except ValidationError as error:
+        raise UserError(f"{name}: {_first(error, raw)}") from error
+
+
+def override(raw: Raw, key: str, value: str | Any) -> None:
+    """Set one value by its path; a candidate (or a pool's) list entry is found by its name.
+
+    Raises
+    ------
+    UserError
+        The path leads through something that is not there.
+    """
+    steps = key.split(".")
+    here: Any = raw
+    for depth, step in enumerate(steps[:-1]):
+        here = _step_into(here, step, ".".join(steps[: depth + 1]))
+    last = steps[-1]
+    parsed = _parse(value) if isinstance(value, str) else value
+    if isinstance(here, list):
+        here[_index(here, last, key)] = parsed
+    elif isinstance(here, dict):
+        here[last] = parsed
+    else:
+        raise UserError(f"{key}: {'.'.join(steps[:-1])} is a value, not a table")
+
+
+def _step_into(here: Any, step: str, path: str) -> Any:
+    if isinstance(here, list):
+        return here[_index(here, step, path)]
+    if isinstance(here, dict):
+        if step not in here and step not in _TABLES:
+            raise UserError(f"{path}: no such key{nearest(step, [*here, *_TABLES])}")
+        return here.setdefault(step, {})
+    raise UserError(f"{path}: leads through a value, not a table")
+
+
+def _index(items: list[Any], step: str, path: str) -> int:
+    names = [item.get("name") if isinstance(item, dict) else None for item in items]
+    if step in names:
+        return names.index(step)
+    if step.isdigit() and int(step) < len(items):
+        return int(step)
+    known = [name for name in names if name] or [str(i) for i in range(len(items))]
+    raise UserError(f"{path}: no such entry{nearest(step, known)}; there are {', '.join(known)}")
+
+
+def _parse(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+# ------------------------------------------------ errors in one line
+def _first(error: ValidationError, raw: Raw) -> str:
+    found = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")[0]
+    place = _place(found["loc"], raw)
+    kind, given = found["type"], found.get("input")
+    if kind == "extra_forbidden":
+        key = str(found["loc"][-1])
+        return f"{place}: unknown key{nearest(key, _KEYS)}"
+    if kind == "missing":
+        return f"{place}: is missing"
+    if kind == "union_tag_invalid":
+        tag = str(found["ctx"]["tag"])
+        tags = [t.strip().strip("'") for t in str(found["ctx"]["expected_tags"]).split(",")]
+        return f"{place}.kind: there is no kind {tag!r}{nearest(tag, tags)}; there are {', '.join(tags)}"
+    if kind == "union_tag_not_found":
+        return f"{place}.kind: is missing"
+    message = found["msg"].removeprefix("Value error, ")
+    if place and kind != "value_error":
+        return f"{place} = {given!r}: {message}"
+    return f"{place}: {message}" if place else message
+
+
+def _place(loc: tuple[int | str, ...], raw: Raw) -> str:
+    """Return a location as a path of keys; list entries by name, and without the tags of unions."""
+    steps: list[str] = []
+    here: Any = raw
+    for step in loc:
+        if isinstance(here, list) and isinstance(step, int):
+            here = here[step] if step < len(here) else None
+            steps.append(str(here.get("name", step)) if isinstance(here, dict) else str(step))
+        elif isinstance(here, dict) and step in here:
+            here = here[step]
+            steps.append(str(step))
+        elif isinstance(here, dict) and here.get("kind") == step:
+            continue
+        else:
+            steps.append(str(step))
+            here = None
+    return ".".join(steps)
+
+
+def _models(model: type[BaseModel], seen: set[type[BaseModel]]) -> Iterator[type[BaseModel]]:
+    if model in seen:
+        return
+    seen.add(model)
+    yield model
+    for info in model.model_fields.values():
+        for inner in _inside(info.annotation):
+            yield from _models(inner, seen)
+
+
+def _inside(annotation: Any) -> Iterator[type[BaseModel]]:  # Any: a type expression
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in getattr(annotation, "__args__", ()):
+        yield from _inside(argument)
+
+
+_KEYS = sorted({name for model in _models(Scenario, set()) for name in model.model_fields})
+_TABLES = frozenset(
+    name
+    for model in _models(Scenario, set())
+    for name, info in model.model_fields.items()
+    if any(True for _ in _inside(info.annotation))
+)
+
+
+# ------------------------------------------------ the resolved scenario
+def to_toml(scenario: Scenario) -> str:
+    """Return the scenario with every default stated, as TOML; what is None is left out."""
+    return tomli_w.dumps(_without_none(scenario.model_dump(mode="json")))
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_none(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list):
+        return [_without_none(inner) for inner in value]
+    return value

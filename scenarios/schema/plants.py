@@ -1,0 +1,119 @@
+"""What a scenario's turns go through."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from orchestrator.signals import Role
+from scenarios.schema.base import Count, NotNegative, Part, Positive, Share
+
+
+class ResidenceLaw(Part):
+    """How long a turn holds its slot."""
+
+    shape: Literal["exponential", "erlang", "lognormal", "fixed"] = "exponential"
+    mean_s: Positive
+    stages: Count = 1
+    cv_ratio: Positive = 1.0
+
+
+class TandemPlant(Part):
+    """A dead time of unlimited width, then N slots: the theory's own plant."""
+
+    kind: Literal["tandem"]
+    slots: Count
+    dead_time_s: NotNegative
+    residence: ResidenceLaw
+    gpus: Count = 1
+
+
+class FluidPlant(Part):
+    """The tandem plant as a delay differential equation: no turns, no noise. `step_s` is the step of integration."""
+
+    kind: Literal["fluid"]
+    slots: Count
+    dead_time_s: NotNegative
+    residence: ResidenceLaw
+    gpus: Count = 1
+    step_s: Positive = 0.002
+
+
+class LinearTimesPart(Part):
+    """step = base + per_sequence x batch + per_kv_token x KV tokens + per_new_token x chunk tokens."""
+
+    kind: Literal["linear"]
+    base_s: NotNegative
+    per_sequence_s: NotNegative
+    per_kv_token_s: NotNegative
+    per_new_token_s: NotNegative
+    per_cached_token_s: NotNegative = 0.0
+
+
+class RecordedTimesPart(Part):
+    """A turn takes the server time that its trace recorded."""
+
+    kind: Literal["recorded"]
+
+
+Times = Annotated[LinearTimesPart | RecordedTimesPart, Field(discriminator="kind")]
+
+
+class Configuration(Part):
+    """A prepared configuration: what a worker that has loaded it can do."""
+
+    role: Role
+    times: Times
+    slots: Count | None = None
+    kv_capacity_tokens: Count | None = None
+    kv_bytes_per_token: NotNegative = 0.0
+    chunk_tokens: Count = 8192
+    headroom_tokens: Annotated[int, Field(ge=0)] = 0
+    staging_turns: Annotated[int, Field(ge=0)] = 1
+    gpus: Count = 1
+    load_s: NotNegative = 0.0
+    warm_s: NotNegative = 0.0
+    preemption: Literal["recompute", "swap"] = "recompute"
+    swap_bytes_per_s: Positive | None = None
+
+
+class Rack(Part):
+    """Equal racks, each behind one uplink that its workers share."""
+
+    count: Count = 1
+    workers: Count
+    uplink_bytes_per_s: Positive
+    flow_bytes_per_s: Positive | None = None
+    latency_s: NotNegative = 0.0
+
+
+class WorkerPool(Part):
+    """Workers that begin in one configuration."""
+
+    configuration: str
+    workers: Count
+
+
+class Fault(Part):
+    """Something that befalls the plant at `at_s`, for `for_s` (None: for good)."""
+
+    kind: Literal["lost", "slowed", "link_down"]
+    at_s: NotNegative
+    for_s: Positive | None = None
+    worker: Annotated[int, Field(ge=0)] | None = None
+    rack: Annotated[int, Field(ge=0)] | None = None
+    factor_ratio: Share = 0.5
+
+
+class ClusterPlant(Part):
+    """Racks of fill, decode or aggregated workers."""
+
+    kind: Literal["cluster"]
+    configurations: dict[str, Configuration]
+    racks: Annotated[tuple[Rack, ...], Field(min_length=1)]
+    pools: Annotated[tuple[WorkerPool, ...], Field(min_length=1)]
+    faults: tuple[Fault, ...] = ()
+
+
+Plant = Annotated[TandemPlant | FluidPlant | ClusterPlant, Field(discriminator="kind")]

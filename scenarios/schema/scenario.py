@@ -1,0 +1,186 @@
+"""One scenario file: one claim, its parts, its candidates and what is expected of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from scenarios.schema.base import Count, NotNegative, Part, Positive, Share
+from scenarios.schema.laws import Candidate
+from scenarios.schema.plants import Plant
+from scenarios.schema.workloads import Workload
+
+# Slots whose laws act through a plant of workers; the theory's plants have nothing for them to move.
+CLUSTER_SLOTS = ("capacity", "retention")
+
+
+class ServiceClass(Part):
+    """A service class: objectives, weight in fair order, priority (higher goes first), price of its output."""
+
+    ttft_s: Positive | None = None
+    tpot_s: Positive | None = None
+    weight: Positive = 1.0
+    priority: int = 0
+    price_per_mtoken: NotNegative | None = None
+
+
+class DoorPart(Part):
+    """The admission actuator: its limits and its order; and the span over which the backlog is smoothed for laws."""
+
+    max_release_per_s: Positive | None = None
+    slew_per_s2: Positive | None = None
+    queue_limit_turns: Count | None = None
+    order: Literal["fifo", "priority", "edf", "weighted_fair"] = "fifo"
+    smoothing_s: NotNegative = 0.0
+
+
+class ReadyPart(Part):
+    """The ready buffer between fill and decode; None: no bound."""
+
+    capacity_turns: Count | None = None
+
+
+class ControlPart(Part):
+    """How often each loop acts, unless its law says otherwise, and where the run begins in the day."""
+
+    admission_period_s: Positive = 0.5
+    batching_period_s: Positive = 0.5
+    capacity_period_s: Positive = 30.0
+    demand_period_s: Positive = 600.0
+    retention_period_s: Positive = 60.0
+    allow_period_below_age: tuple[Literal["admission", "batching", "capacity", "demand", "retention"], ...] = ()
+    midnight_s: NotNegative = 0.0
+
+
+class TelemetryPart(Part):
+    """How readings reach the controllers; period 0 is live."""
+
+    period_s: NotNegative = 0.0
+    age_s: NotNegative = 0.0
+    noise_ratio: NotNegative = 0.0
+    drop_ratio: Share = 0.0
+
+    @model_validator(mode="after")
+    def _aged_samples_need_a_period(self) -> TelemetryPart:
+        if self.age_s > 0.0 and self.period_s == 0.0:
+            raise ValueError("age_s needs period_s > 0: an aged reading is a sample that was taken before")
+        return self
+
+
+class DispatchPart(Part):
+    """How many routers there are, and how old the loads are that they see (None: fresh)."""
+
+    routers: Count = 1
+    snapshot_s: Positive | None = None
+
+
+class ReconfigurePart(Part):
+    """Limits on moving workers between configurations."""
+
+    dwell_s: NotNegative = 0.0
+    max_pending_workers: Count | None = None
+
+
+class RecordPart(Part):
+    """Width of a bin (None: 1/5600 of the horizon, within 0.05 s and 60 s), and whether turns' moves are events."""
+
+    signal_bin_s: Positive | None = None
+    events: Literal["decisions", "all"] = "decisions"
+
+
+class Bound(Part):
+    """A number expected: near `value` (within `rel` of it or `abs_tol` of it), or between the bounds."""
+
+    value: float | None = None
+    rel: Share | None = None
+    abs_tol: NotNegative | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Bound:
+        if self.value is None and self.at_least is None and self.at_most is None:
+            raise ValueError("an expectation needs value, at_least or at_most")
+        if self.value is not None and self.rel is None and self.abs_tol is None:
+            raise ValueError("an expected value needs rel or abs_tol")
+        return self
+
+
+Expectation = dict[str, str | Bound]
+
+
+class Scenario(Part):
+    """A whole scenario file.
+
+    `horizon_s` ends the run, `warmup_s` of it is not judged; `drain_s` more lets turns in flight end.
+    """
+
+    title: str
+    question: str
+    seed: Annotated[int, Field(ge=0)]
+    horizon_s: Positive
+    warmup_s: NotNegative
+    drain_s: NotNegative = 0.0
+    workload: Workload
+    plant: Plant
+    admission: DoorPart = DoorPart()
+    ready: ReadyPart = ReadyPart()
+    control: ControlPart = ControlPart()
+    telemetry: TelemetryPart = TelemetryPart()
+    dispatch: DispatchPart = DispatchPart()
+    reconfigure: ReconfigurePart = ReconfigurePart()
+    record: RecordPart = RecordPart()
+    classes: dict[str, ServiceClass] = Field(default_factory=lambda: {"default": ServiceClass()})
+    candidates: Annotated[tuple[Candidate, ...], Field(min_length=1)]
+    expect: dict[str, Expectation] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Scenario:
+        if self.horizon_s <= self.warmup_s:
+            raise ValueError(f"horizon_s = {self.horizon_s:g} must exceed warmup_s = {self.warmup_s:g}")
+        names = [candidate.name for candidate in self.candidates]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"two candidates are named {twice}")
+        for name in self.expect:
+            if name not in names:
+                raise ValueError(f"expect.{name} names no candidate; there are {', '.join(names)}")
+        if not self.classes:
+            raise ValueError("classes: there must be at least one")
+        self._check_periods()
+        return self
+
+    def _check_periods(self) -> None:
+        for candidate in self.candidates:
+            for slot in ("admission", "batching", "capacity", "demand", "retention"):
+                law = getattr(candidate, slot)
+                period_s = self.period_s(slot, law)
+                allowed = slot in self.control.allow_period_below_age
+                if law.kind != "hold" and period_s < self.telemetry.age_s and not allowed:
+                    raise ValueError(
+                        f"candidates.{candidate.name}.{slot}: a period of {period_s:g} s is shorter than the age of "
+                        f"the readings, telemetry.age_s = {self.telemetry.age_s:g} s; act less often, or name "
+                        f'"{slot}" in control.allow_period_below_age'
+                    )
+                if slot in CLUSTER_SLOTS and law.kind != "hold" and self.plant.kind != "cluster":
+                    raise ValueError(
+                        f"candidates.{candidate.name}.{slot}: the {self.plant.kind} plant has no workers to move"
+                    )
+
+    def period_s(self, slot: str, law: Any) -> float:  # Any: a law's table of any slot
+        """Return how often a law acts: its own period, or its slot's."""
+        own: float | None = law.period_s
+        slots: float = getattr(self.control, f"{slot}_period_s")
+        return slots if own is None else own
+
+    @property
+    def bin_s(self) -> float:
+        """Width of a bin of the record, in seconds."""
+        if self.record.signal_bin_s is not None:
+            return self.record.signal_bin_s
+        return min(max(self.horizon_s / 5600.0, 0.05), 60.0)
+
+    def candidate(self, name: str) -> Candidate:
+        """Return a candidate by name; KeyError if there is none."""
+        return {candidate.name: candidate for candidate in self.candidates}[name]

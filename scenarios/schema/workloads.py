@@ -1,0 +1,80 @@
+"""Where a scenario's turns come from."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from scenarios.schema.base import Count, NotNegative, Part, Positive
+
+
+class LengthLaw(Part):
+    """A law of token counts; `high_tokens` is the upper end of a uniform law that begins at `mean_tokens`."""
+
+    shape: Literal["fixed", "uniform", "exponential", "lognormal"] = "fixed"
+    mean_tokens: Annotated[float, Field(ge=1.0)]
+    cv_ratio: Positive = 1.0
+    high_tokens: NotNegative = 0.0
+
+    @model_validator(mode="after")
+    def _ordered(self) -> LengthLaw:
+        if self.shape == "uniform" and self.high_tokens < self.mean_tokens:
+            raise ValueError("a uniform law needs high_tokens >= mean_tokens, its lower end")
+        return self
+
+
+class ClassShare(Part):
+    """A class's share of the turns, and its own lengths where they differ."""
+
+    share: Positive = 1.0
+    prompt: LengthLaw | None = None
+    output: LengthLaw | None = None
+
+
+class Synthetic(Part):
+    """What workloads without a trace share."""
+
+    prompt: LengthLaw = LengthLaw(mean_tokens=1024)
+    output: LengthLaw = LengthLaw(mean_tokens=128)
+    by_class: dict[str, ClassShare] = Field(default_factory=dict)
+
+
+class SaturatedWorkload(Synthetic):
+    """Never fewer than `waiting_turns` at the door."""
+
+    kind: Literal["saturated"]
+    waiting_turns: Count
+
+
+class PoissonWorkload(Synthetic):
+    """Independent arrivals at a constant rate; `turns` ends it after so many."""
+
+    kind: Literal["poisson"]
+    rate_per_s: Positive
+    turns: Count | None = None
+
+
+class StepPoint(Part):
+    """From `at_s` on, turns arrive at `rate_per_s`."""
+
+    at_s: NotNegative
+    rate_per_s: NotNegative
+
+
+class StepWorkload(Synthetic):
+    """Poisson arrivals whose rate changes at stated instants."""
+
+    kind: Literal["step"]
+    steps: Annotated[tuple[StepPoint, ...], Field(min_length=1)]
+    turns: Count | None = None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> StepWorkload:
+        times = [step.at_s for step in self.steps]
+        if times[0] != 0.0 or times != sorted(set(times)):
+            raise ValueError("steps must begin at at_s = 0 and rise")
+        return self
+
+
+Workload = Annotated[SaturatedWorkload | PoissonWorkload | StepWorkload, Field(discriminator="kind")]

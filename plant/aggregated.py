@@ -1,0 +1,63 @@
+"""An aggregated worker: a turn is filled and decoded in one place, on one slot and one reservation (essay, section 19).
+
+While a prompt is being computed, each pass decodes the batch and one chunk of the first turn in fill (chunked prefill:
+Agrawal et al., Sarathi-Serve, OSDI 2024); one event per such pass. A chunk belongs to one turn. Without a chunk the
+batch runs in the closed form of `decode`.
+"""
+
+from __future__ import annotations
+
+from orchestrator.clock import Clock
+from orchestrator.turn import TurnId
+from plant.decode import ContinuousBatch
+from plant.job import HELD, Desk, Job
+from plant.pool import Pool
+from plant.rack import ConfigurationSpec
+
+
+class AggregatedBatch(ContinuousBatch):
+    """One aggregated worker. A filled turn keeps slot and memory until it is claimed, released or lost."""
+
+    def __init__(self, clock: Clock, spec: ConfigurationSpec, pool: Pool, desk: Desk) -> None:
+        super().__init__(clock, spec, pool, desk)
+        self._held: dict[TurnId, Job] = {}
+
+    def held(self, turn_id: TurnId) -> Job | None:
+        """Return the turn's job if it was filled here and waits to be claimed."""
+        return self._held.get(turn_id)
+
+    def claim(self, job: Job) -> None:
+        """Let a held turn decode from the next boundary on; at least one step remains."""
+        del self._held[job.turn.turn_id]
+        self._returning.append(job)
+        self._wake(self._now())
+
+    def release(self, turn_id: TurnId) -> None:
+        """Free what a filled turn holds here, if it does."""
+        job = self._held.get(turn_id)
+        if job is not None:
+            self._release(job)
+            self._wake(self._now())
+
+    def _release(self, job: Job) -> None:
+        self._held.pop(job.turn.turn_id, None)
+        super()._release(job)
+
+    def _filled(self, job: Job, now: float) -> None:
+        if not job.filling:
+            super()._filled(job, now)
+            return
+        job.state = HELD
+        self._held[job.turn.turn_id] = job
+        pool = self._pool
+        pool.filled_total += 1
+        pool.fill_s_total += now - job.started_s
+        self._desk.filled(job)
+
+    def _still(self) -> list[Job]:
+        return [*super()._still(), *self._held.values()]
+
+    def _clear(self) -> list[Job]:
+        jobs = super()._clear()
+        self._held.clear()
+        return jobs

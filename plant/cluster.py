@@ -1,0 +1,302 @@
+"""The cluster plant: racks of fill, decode or aggregated workers behind the `Plant` port.
+
+Plain functions on the clock's heap. Calls make jobs with a Future on them; workers (`fill`, `decode`, `aggregated`,
+`recorded`) tell the cluster of ends; no call and no reading does work for every worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextvars import Context
+from typing import Any
+
+from orchestrator.clock import Clock
+from orchestrator.errors import ContextOverflow, SteadyflowError, WorkerLost
+from orchestrator.ports import Applied, Filled, PlantFact, Ready, Retired, Staged
+from orchestrator.signals import BatchCommand, PlantReading, RetentionCommand, Role
+from orchestrator.turn import ConfigurationName, KvChain, KvRef, TurnId, TurnView, WorkerId
+from plant.aggregated import AggregatedBatch
+from plant.desk import FrontDesk
+from plant.faults import FaultSpec
+from plant.fill import chunk_spans_s
+from plant.fleet import Engine, Fleet, Site, largest_context_tokens
+from plant.job import FETCHING, OVER, WAITING, Job
+from plant.kv.store import FlatStore, KvStore
+from plant.links import SharedLink
+from plant.rack import FILL_ROLES, ConfigurationSpec, PoolSpec, RackSpec
+from plant.staging import Shipment
+from plant.truth import Truths
+
+DECODE_ROLES = (Role.DECODE, Role.AGGREGATED)
+
+
+class Cluster:
+    """A cluster of workers.
+
+    Parameters
+    ----------
+    clock : Clock
+    truths : Truths
+        Hidden halves of the turns; taken when a turn retires.
+    racks, configurations, pools : sequences of specs
+    faults : sequence of FaultSpec
+    store : KvStore or None
+        Where contexts are kept between turns; None: a flat store without limits.
+
+    Raises
+    ------
+    ValueError
+        The pools do not fit the racks, or name a configuration that is not prepared; a fault of a thing that is not.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        truths: Truths,
+        *,
+        racks: Sequence[RackSpec],
+        configurations: Sequence[ConfigurationSpec],
+        pools: Sequence[PoolSpec],
+        faults: Sequence[FaultSpec] = (),
+        store: KvStore | None = None,
+    ) -> None:
+        self._clock, self._truths = clock, truths
+        self._store: KvStore = FlatStore() if store is None else store
+        self._context = Context()  # one for every callback: the plant reads no context variables
+        self._desk = desk = FrontDesk(truths, self._store, self._largest)
+        self._progress = desk.progress
+        self._fleet = Fleet(clock, racks, configurations, pools, desk)
+        self._sites = self._fleet.sites
+        self._fleet.schedule(faults)
+        self._moved_bytes = 0.0
+
+    # ------------------------------------------------ the three verbs of a turn
+    def fill(self, worker: WorkerId, turn: TurnView, prefix: KvRef) -> asyncio.Future[Filled]:
+        """Prefill or midfill the turn; what the store holds of its context is not computed again."""
+        site = self._sites[worker]
+        engine = site.engine
+        if engine is None or not site.fills:
+            return self._refused(site, "fill")
+        if not self._holds(site, turn.prompt_tokens):
+            return self._failed(ContextOverflow(f"{turn.prompt_tokens} tokens do not fit worker {worker}"))
+        cached = self._cached(turn)
+        job = Job(
+            turn,
+            self._truths[turn.turn_id],
+            site,
+            missing_tokens=turn.prompt_tokens - cached,
+            cached_tokens=cached,
+            headroom_tokens=site.spec.headroom_tokens,
+            filling=True,
+        )
+        return self._enter(engine, job)
+
+    def stage(self, worker: WorkerId, kv: KvRef) -> asyncio.Future[Staged]:
+        """Bring the KV state to the worker over the uplinks of both racks; at once where it already lies."""
+        site = self._sites[worker]
+        dock = site.dock
+        if site.engine is None:
+            return self._refused(site, "stage")
+        future = self._clock.future()
+        here = KvRef(kv.chain, kv.tokens, worker)
+        size_bytes = kv.tokens * site.spec.kv_bytes_per_token
+        if dock is None or kv.worker == worker or size_bytes <= 0.0:
+            future.set_result(Staged(here, 0.0))
+            return future
+        rack = self._fleet.racks[site.rack]
+        path = self._path(kv.worker, site)
+        self._moved_bytes += size_bytes
+        dock.bring(Shipment(future, here, size_bytes, path, rack.latency_s, size_bytes / rack.flow_bytes_per_s))
+        return future
+
+    def decode(self, worker: WorkerId, turn: TurnView, kv: Staged) -> asyncio.Future[Retired]:
+        """Join the batch and run to the last token, which the fill has already begun with the first."""
+        site = self._sites[worker]
+        engine = site.engine
+        if engine is None or not site.decodes:
+            return self._refused(site, "decode")
+        job = engine.held(turn.turn_id) if isinstance(engine, AggregatedBatch) else None
+        if job is not None:
+            job.future = future = self._clock.future()
+            if job.steps > 0:
+                future.add_done_callback(job.settled, context=self._context)
+                engine.claim(job)  # type: ignore[union-attr]  # only an aggregated batch holds jobs
+            else:
+                job.joined_s = self._clock.now()
+                engine.release(turn.turn_id)  # type: ignore[union-attr]
+                self._desk.retired(job)
+            return future
+        generated = self._progress.pop(turn.turn_id, 0) if self._progress else 0
+        context = turn.prompt_tokens + generated
+        if not self._holds(site, context):
+            return self._failed(ContextOverflow(f"{context} tokens do not fit worker {worker}"))
+        job = Job(
+            turn,
+            self._truths[turn.turn_id],
+            site,
+            missing_tokens=self._missing(site, turn, generated),
+            cached_tokens=0,
+            generated_tokens=generated,
+            headroom_tokens=site.spec.headroom_tokens,
+        )
+        if job.steps <= 0 and job.service_s is None:
+            job.future = future = self._clock.future()
+            job.joined_s, job.state = self._clock.now(), OVER
+            self._desk.retired(job)
+            return future
+        if site.spec.preemption == "swap" and generated:
+            return self._fetch(site, job)
+        return self._enter(engine, job)
+
+    def release(self, worker: WorkerId, turn_id: TurnId) -> None:
+        """Give up what a filled turn holds at an aggregated worker; harmless if it holds nothing."""
+        engine = self._sites[worker].engine
+        if isinstance(engine, AggregatedBatch):
+            engine.release(turn_id)
+
+    # ------------------------------------------------ questions
+    def room(self, worker: WorkerId, turn: TurnView) -> bool:
+        """Tell whether the worker's memory would take the turn now, beside what it holds and what is on its way."""
+        site = self._sites[worker]
+        engine = site.engine
+        if engine is None:
+            return False
+        tokens = turn.prompt_tokens
+        if self._progress:
+            tokens += self._progress.get(turn.turn_id, 0)
+        if site.dock is not None:
+            tokens += site.dock.inbound_tokens
+        return engine.room(tokens)
+
+    def fits(self, turn: TurnView) -> bool:
+        """Tell whether the present workers could ever fill and decode the turn's context."""
+        fillable = largest_context_tokens(self._fleet.pools, (*FILL_ROLES, Role.AGGREGATED))
+        return turn.prompt_tokens < self._largest() and turn.prompt_tokens <= fillable
+
+    def holding(self, prefix: KvChain) -> Sequence[tuple[WorkerId, int]]:
+        """Return the worker that last finished with this context, and the tokens kept of it."""
+        tokens = self._store.match(prefix)
+        near = self._store.near(prefix) if tokens else None
+        return () if near is None else ((near, tokens),)
+
+    def cost_s(self, worker: WorkerId, turn: TurnView) -> float | None:
+        """Estimate the seconds of the turn's own fill there: what is missing, in chunks."""
+        site = self._sites[worker]
+        if site.spec.times is None:
+            return None
+        cached = self._cached(turn)
+        return sum(chunk_spans_s(site.spec.times, turn.prompt_tokens - cached, cached, site.pool.chunk_cap))
+
+    def read(self) -> PlantReading:
+        """Return the counters as they stand; O(pools)."""
+        now = self._clock.now()
+        extra = {
+            "prompt_tokens_total": float(self._desk.prompt_tokens),
+            "hit_tokens_total": float(self._desk.hit_tokens),
+            "staged_bytes_total": self._moved_bytes,
+            "late_facts_total": float(self._desk.late),
+            "overflow_total": float(self._desk.overflows),
+        }
+        pools = {name: pool.reading(now) for name, pool in self._fleet.pools.items()}
+        return PlantReading(at_s=now, pools=pools, extra=extra)
+
+    def facts(self) -> Iterator[PlantFact]:
+        """Yield, once each, the facts since the last call; the first call yields every worker as joined."""
+        return self._fleet.facts()
+
+    # ------------------------------------------------ commands
+    def reconfigure(self, worker: WorkerId, to: ConfigurationName) -> asyncio.Future[Ready]:
+        """Load and warm the configuration on a drained worker."""
+        return self._fleet.reconfigure(self._sites[worker], to)
+
+    def apply(self, command: BatchCommand | RetentionCommand) -> Applied:
+        """Set the caps of a configuration's workers, within their slots; each takes them up at its next change."""
+        if isinstance(command, RetentionCommand):
+            return Applied(RetentionCommand(), True)  # a store without limits keeps everything
+        named = command.configuration
+        pools = self._fleet.pools
+        clipped = False
+        batch, chunk = command.batch_cap_turns, command.chunk_cap_tokens
+        for pool in pools.values() if named is None else (pools[named],):
+            if batch is not None and pool.spec.slots is not None:
+                pool.batch_cap = max(1, min(batch, pool.spec.slots))
+                clipped |= pool.batch_cap != batch
+            if chunk is not None:
+                pool.chunk_cap = max(1, chunk)
+                clipped |= pool.chunk_cap != chunk
+        if clipped and named is not None:
+            pool = pools[named]
+            command = BatchCommand(
+                configuration=named,
+                batch_cap_turns=None if batch is None else pool.batch_cap,
+                chunk_cap_tokens=None if chunk is None else pool.chunk_cap,
+                load_setpoint_turns=command.load_setpoint_turns,
+            )
+        return Applied(command, clipped)
+
+    # ------------------------------------------------ inside
+    def _enter(self, engine: Engine, job: Job) -> asyncio.Future[Any]:
+        job.future = future = self._clock.future()
+        future.add_done_callback(job.settled, context=self._context)
+        engine.enter(job)
+        return future
+
+    def _fetch(self, site: Site, job: Job) -> asyncio.Future[Any]:
+        """Bring swapped-out state back from host memory before the job enters its worker."""
+        job.state = FETCHING
+        job.future = future = self._clock.future()
+        future.add_done_callback(job.settled, context=self._context)
+        lost = job.context_tokens if site.spec.role is Role.AGGREGATED else job.generated_tokens
+        span_s = lost * site.spec.kv_bytes_per_token / site.spec.swap_bytes_per_s
+        self._clock.at(self._clock.now() + span_s, self._fetched, (job, site.epoch))
+        return future
+
+    def _fetched(self, arrival: tuple[Job, int]) -> None:
+        job, epoch = arrival
+        site = self._sites[job.place.id]
+        if job.state != FETCHING:
+            return
+        if site.engine is None or site.epoch != epoch:
+            job.state = OVER
+            self._desk.lost(site, [job], [])
+            return
+        job.state = WAITING
+        site.engine.enter(job)
+
+    def _largest(self) -> float:
+        return largest_context_tokens(self._fleet.pools, DECODE_ROLES)
+
+    def _missing(self, site: Site, turn: TurnView, generated: int) -> int:
+        """Return the positions that a decode must compute first: those that staging did not bring."""
+        if site.spec.times is None or (site.spec.preemption == "swap" and generated):
+            return 0
+        if site.spec.role is Role.AGGREGATED:
+            return turn.prompt_tokens + generated - self._cached(turn)
+        return generated
+
+    def _cached(self, turn: TurnView) -> int:
+        """Return the stored tokens of the turn's context; at least one token of a prompt is always computed."""
+        return min(self._store.match(turn.context), turn.prompt_tokens - 1)
+
+    def _holds(self, site: Site, tokens: int) -> bool:
+        """Tell whether the worker, empty, could hold the context and, where it decodes, one step more."""
+        capacity = site.spec.kv_capacity_tokens
+        return capacity is None or tokens + site.decodes <= capacity
+
+    def _path(self, source: WorkerId | None, site: Site) -> list[SharedLink]:
+        links = self._fleet.links
+        if source is None:
+            return [links[site.rack]]
+        rack = self._sites[source].rack
+        return [] if rack == site.rack else [links[rack], links[site.rack]]
+
+    def _failed(self, error: Exception) -> asyncio.Future[Any]:
+        future = self._clock.future()
+        future.set_exception(error)
+        return future
+
+    def _refused(self, site: Site, verb: str) -> asyncio.Future[Any]:
+        if site.engine is None:
+            return self._failed(WorkerLost(f"worker {site.id} serves nothing now"))
+        raise SteadyflowError(f"worker {site.id} is of role {site.spec.role}: it cannot {verb}")

@@ -1,0 +1,220 @@
+"""A decode worker: continuous batching in closed form. Read `_begin`, then `_end`.
+
+Between two changes of its membership a batch of B sequences that holds K positions makes n steps in
+`times.span_s(B, K, n)` seconds and gains n B positions, so one event per change is exact:
+
+    next change = the first finish, or the last step that memory still has room for: (capacity - K) // B
+
+Turns join at step boundaries (`seats` says who may). When growth meets the capacity the youngest member is preempted.
+A preempted turn that comes back to `recompute` computes its lost positions in chunks that share their passes with the
+batch's steps. A withdrawn member stays in the step under way, as a kernel cannot shed a row, and leaves at its end.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+from orchestrator.clock import Clock
+from plant.job import DECODING, FILLING, HELD, LEAVING, OVER, WAITING, Desk, Job
+from plant.pool import Pool
+from plant.rack import ConfigurationSpec
+from plant.seats import Seats
+from plant.times import StepTimes
+
+# Two boundaries closer than this, relative to the segment's length, are one.
+SAME = 1e-12
+
+
+class ContinuousBatch(Seats):
+    """One decode worker.
+
+    Parameters
+    ----------
+    clock : Clock
+    spec : ConfigurationSpec
+    pool : Pool
+        Counters shared with the other workers of the configuration; also holds the caps now in force.
+    desk : Desk
+        Told of every end.
+    """
+
+    def __init__(self, clock: Clock, spec: ConfigurationSpec, pool: Pool, desk: Desk) -> None:
+        assert spec.times is not None, "recorded times have a worker of their own"
+        super().__init__(spec, pool, desk)
+        self._clock, self._now, self._at = clock, clock.now, clock.at
+        self.times: StepTimes = spec.times
+        self._next_times: StepTimes | None = None
+        # The segment under way: start, steps, its event, and the chunk that shares its pass.
+        self._t0_s, self._due = 0.0, 0
+        self._entry: Any = None  # a clock's entry is its own affair
+        self._chunk_job: Job | None = None
+        self._chunk_tokens = 0
+        # What this worker adds to the pool's sums.
+        self._base = self._rate = self._step_s = 0.0
+
+    # ------------------------------------------------ what the cluster asks
+    def enter(self, job: Job) -> None:
+        """Queue a job for a slot; it joins at the next boundary if it is first and fits."""
+        self._enqueue(job)
+        if self._entry is None:
+            self._begin(self._now())
+        elif len(self._queue) == 1 and self.seated < self._pool.batch_cap and not self._tight:
+            self._cut(self._now(), job)
+
+    def withdraw(self, job: Job) -> None:
+        """Forget a job whose Future was cancelled."""
+        now = self._now()
+        if job.state == WAITING:
+            self._dequeue_counts(job)
+            job.state = OVER
+            if self._queue[0] is job:
+                self._wake(now)
+        elif job.state == DECODING:
+            job.state = LEAVING
+            self._leaving.append(job)
+            if now == self._t0_s:
+                self._drop_leaving()
+            self._wake(now)
+        elif job.state in (FILLING, HELD):
+            if job is self._chunk_job:
+                self._chunk_job = None  # its pass runs on, for nothing
+            self._release(job)
+            self._wake(now)
+
+    def room(self, context_tokens: int) -> bool:
+        """Tell whether memory would take a context now, beside what is held and what waits."""
+        held: float = self._kv + self._pinned
+        if self._entry is not None:
+            held += self._rate * (self._now() - self._t0_s)
+        return self._room(context_tokens, held)
+
+    def retime(self, times: StepTimes) -> None:
+        """Use other times from the next boundary on."""
+        self._next_times = times
+        self._wake(self._now())
+
+    def close(self) -> list[Job]:
+        """Stop at once; return the jobs that were here, with what they had generated."""
+        if self._entry is not None:
+            if self._members:
+                done = self.times.steps_within(len(self._members), self._kv, self._now() - self._t0_s)
+                self.step += min(done, self._due)
+            self._clock.cancel_at(self._entry)
+            self._entry = self._chunk_job = None
+        jobs = self._clear()
+        self._rest()
+        return jobs
+
+    # ------------------------------------------------ boundaries
+    def _begin(self, now: float) -> None:
+        """Form the batch at a boundary, and set the event of its next change."""
+        if self._next_times is not None:
+            self.times, self._next_times = self._next_times, None
+        if self._returning:
+            self._rejoin(now)
+        if self._queue:
+            self._admit(now)
+        members = self._members
+        capacity = self._capacity
+        if capacity is not None:
+            while members and self._kv + self._pinned + len(members) > capacity:
+                self._preempt()
+                if self._queue:
+                    self._admit(now)
+        size = len(members)
+        if self._filling:
+            job = self._filling[0]
+            chunk = min(self._pool.chunk_cap, job.missing_tokens)
+            self._chunk_job, self._chunk_tokens, steps = job, chunk, 1
+            span = self.times.mixed_s(size, self._kv, chunk, job.context_tokens - job.missing_tokens)
+        elif size:
+            steps = members[0][0] - self.step
+            if capacity is not None and self._kv + self._pinned + steps * size > capacity:
+                steps = (capacity - self._kv - self._pinned) // size
+            span = self.times.span_s(size, self._kv, steps)
+        else:
+            self._rest()
+            return
+        self._t0_s, self._due = now, steps
+        self._entry = self._at(now + span, self._end, steps)
+        pool = self._pool
+        step_s = span / steps
+        pool.step_sum_s += step_s - self._step_s
+        if not self._step_s:
+            pool.stepping += 1
+        self._step_s = step_s
+        rate = size / step_s
+        base = self._kv + self._pinned - rate * now
+        pool.kv_rate_tokens_per_s += rate - self._rate
+        pool.kv_base_tokens += base - self._base
+        self._rate, self._base = rate, base
+
+    def _end(self, steps: int) -> None:
+        """Close a segment of `steps` steps: grow, drop, retire; then begin the next."""
+        now = self._now()
+        self._entry = None
+        members = self._members
+        self.step = step = self.step + steps
+        self._kv += steps * len(members)
+        if self._chunk_job is not None:
+            self._end_chunk(self._chunk_job, now)
+        if self._leaving:
+            self._drop_leaving()
+        while members and members[0][0] <= step:
+            job = heapq.heappop(members)[2]
+            self._kv -= job.context_tokens + job.steps
+            self._unseat(job)
+            self._desk.retired(job)
+        self._begin(now)
+
+    def _rest(self) -> None:
+        """Nothing to do: take this worker's part out of the pool's sums."""
+        pool = self._pool
+        if self._step_s:
+            pool.stepping -= 1
+        pool.step_sum_s -= self._step_s
+        pool.kv_rate_tokens_per_s -= self._rate
+        base = float(self._pinned)
+        pool.kv_base_tokens += base - self._base
+        self._rate, self._base, self._step_s = 0.0, base, 0.0
+
+    def _wake(self, now: float) -> None:
+        if self._entry is None:
+            self._begin(now)
+        else:
+            self._cut(now, None)
+
+    def _cut(self, now: float, job: Job | None) -> None:
+        """End the segment at its first boundary that is not past; for a job, only if memory would take it there."""
+        if now == self._t0_s:  # the segment began at this very instant: form the batch anew
+            self._clock.cancel_at(self._entry)
+            self._entry = self._chunk_job = None
+            self._begin(now)
+            return
+        if self._due == 1:
+            return
+        size = len(self._members)
+        elapsed = now - self._t0_s
+        steps = self.times.steps_within(size, self._kv, elapsed)
+        span = self.times.span_s(size, self._kv, steps)
+        if span < elapsed * (1.0 - SAME):
+            steps += 1
+            span = self.times.span_s(size, self._kv, steps)
+        if steps >= self._due or (job is not None and not self._takes(job, self._kv + steps * size)):
+            return
+        self._clock.cancel_at(self._entry)
+        self._due = steps
+        self._entry = self._at(self._t0_s + span, self._end, steps)
+
+    def _end_chunk(self, job: Job, now: float) -> None:
+        self._chunk_job = None
+        job.missing_tokens -= self._chunk_tokens
+        if not job.missing_tokens:
+            self._filling.popleft()
+            self._filled(job, now)
+
+    def _filled(self, job: Job, now: float) -> None:
+        """Every position of the job is computed: it decodes from this boundary on."""
+        job.state = HELD
+        self._returning.append(job)

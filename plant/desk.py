@@ -1,0 +1,95 @@
+"""The desk: what workers report becomes results on Futures, contexts in the store, and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from orchestrator.errors import ContextOverflow, Preempted, WorkerLost
+from orchestrator.ports import Filled, Retired
+from orchestrator.turn import KvRef, TurnId
+from plant.job import Job, Place
+from plant.kv.store import KvStore
+from plant.staging import Shipment
+from plant.truth import Truths
+
+
+class FrontDesk:
+    """Settles the Futures of a cluster.
+
+    Attributes
+    ----------
+    progress : dict
+        Positions that a turn had generated when a batch threw it out; its next decode takes the entry.
+    prompt_tokens, hit_tokens : int
+        Of all fills that ended: prompt, and the part that the store held.
+    overflows, late : int
+        Turns that outgrew every worker; work that met a later epoch of its worker.
+    """
+
+    def __init__(self, truths: Truths, store: KvStore, largest: Callable[[], float]) -> None:
+        self._truths, self._store, self._largest = truths, store, largest
+        self.progress: dict[TurnId, int] = {}
+        self.prompt_tokens = self.hit_tokens = 0
+        self.overflows = self.late = 0
+
+    def filled(self, job: Job) -> None:
+        """Tell the Future that the first token exists."""
+        future, turn = job.future, job.turn
+        if future is None or future.done():
+            return
+        self.prompt_tokens += turn.prompt_tokens
+        self.hit_tokens += job.cached_tokens
+        future.remove_done_callback(job.settled)
+        job.future = None
+        kv = KvRef(turn.context, turn.prompt_tokens, job.place.id)
+        future.set_result(Filled(kv, job.started_s, job.cached_tokens))
+
+    def retired(self, job: Job) -> None:
+        """Tell the Future that the turn has ended, and keep its context."""
+        future, turn = job.future, job.turn
+        if future is None or future.done():
+            return
+        future.remove_done_callback(job.settled)
+        job.future = None
+        place, output, prompt = job.place, job.output_tokens, turn.prompt_tokens
+        pool = place.pool
+        pool.served_total += 1
+        pool.tokens_total += output
+        pool.output_total += output
+        pool.context_total += prompt + output // 2
+        self._store.put(turn.context, prompt, place.id)
+        self._truths.pop(turn.turn_id, None)
+        future.set_result(Retired(job.joined_s, output, KvRef(turn.context, prompt + output - 1, place.id)))
+        place.departed()
+
+    def preempted(self, job: Job, generated_tokens: int, *, alone: bool) -> None:
+        """Give the turn back, with what it had generated remembered; or fail it where no worker could hold it."""
+        job.place.pool.preempted_total += 1
+        generated = job.generated_tokens + generated_tokens
+        context = job.turn.prompt_tokens + generated
+        if alone and context >= self._largest():
+            self.overflows += 1
+            self._throw(job, ContextOverflow(f"{context} tokens have outgrown every worker"))
+        else:
+            self.progress[job.turn.turn_id] = generated
+            self._throw(job, Preempted(f"worker {job.place.id} ran out of memory after {generated} tokens"))
+        job.place.departed()
+
+    def lost(self, place: Place, jobs: Sequence[Job], shipments: Sequence[Shipment]) -> None:
+        """Fail what a lost worker held, and what was on its way to it."""
+        text = f"worker {place.id} was lost"
+        for job in jobs:
+            if job.generated_tokens and job.future is not None and not job.future.done():
+                self.progress[job.turn.turn_id] = job.generated_tokens
+            self._throw(job, WorkerLost(text))
+        for shipment in shipments:
+            if not shipment.future.done():
+                shipment.future.set_exception(WorkerLost(text))
+        self.late += len(shipments)
+
+    def _throw(self, job: Job, error: Exception) -> None:
+        future = job.future
+        if future is not None and not future.done():
+            future.remove_done_callback(job.settled)
+            job.future = None
+            future.set_exception(error)

@@ -1,0 +1,70 @@
+"""What may go wrong with a cluster, and when: workers lost or slowed, a rack's uplink down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from plant.times import StepTimes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultSpec:
+    """One fault.
+
+    Attributes
+    ----------
+    kind : {"lost", "slowed", "link_down"}
+    at_s : float
+    until_s : float or None
+        When the worker comes back empty, regains its speed, or the link carries again; None: never.
+    worker : int or None
+        The worker lost or slowed.
+    rack : int or None
+        The rack whose uplink goes down.
+    factor : float
+        Every step of a slowed worker takes this many times as long; a link carries 1 / factor of its rate
+        (`math.inf`: nothing).
+    """
+
+    kind: Literal["lost", "slowed", "link_down"]
+    at_s: float
+    until_s: float | None = None
+    worker: int | None = None
+    rack: int | None = None
+    factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        if (self.rack is None) if self.kind == "link_down" else (self.worker is None):
+            raise ValueError(
+                f"a fault of kind {self.kind} names its {'rack' if self.kind == 'link_down' else 'worker'}"
+            )
+        if self.until_s is not None and self.until_s <= self.at_s:
+            raise ValueError(f"a fault at {self.at_s:g} s cannot end at {self.until_s:g} s")
+        if not self.factor >= 1.0:
+            raise ValueError(f"a fault's factor is a slowdown, at least 1; not {self.factor:g}")
+
+
+class SlowedTimes:
+    """Step times multiplied by a factor."""
+
+    __slots__ = ("_factor", "_times")
+
+    def __init__(self, times: StepTimes, factor: float) -> None:
+        self._times, self._factor = times, factor
+
+    def step_s(self, batch: int, kv_tokens: int) -> float:
+        """Seconds of one decode step."""
+        return self._times.step_s(batch, kv_tokens) * self._factor
+
+    def span_s(self, batch: int, kv_tokens: int, steps: int) -> float:
+        """Seconds of `steps` decode steps."""
+        return self._times.span_s(batch, kv_tokens, steps) * self._factor
+
+    def steps_within(self, batch: int, kv_tokens: int, span_s: float) -> int:
+        """Whole steps that end within `span_s`."""
+        return self._times.steps_within(batch, kv_tokens, span_s / self._factor)
+
+    def mixed_s(self, batch: int, kv_tokens: int, new_tokens: int, cached_tokens: int) -> float:
+        """Seconds of one pass that decodes the batch and fills a chunk."""
+        return self._times.mixed_s(batch, kv_tokens, new_tokens, cached_tokens) * self._factor

@@ -1,0 +1,231 @@
+"""The workers of a cluster through their lives: built, reconfigured, slowed, lost and back, with an epoch on each.
+
+A worker's epoch grows whenever what it held is gone; what was meant for an older epoch is dropped and counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from orchestrator.clock import Clock
+from orchestrator.errors import SteadyflowError
+from orchestrator.ports import PlantFact, Ready, WorkerInfo
+from orchestrator.signals import Role
+from orchestrator.turn import ConfigurationName, WorkerId
+from plant.aggregated import AggregatedBatch
+from plant.decode import ContinuousBatch
+from plant.desk import FrontDesk
+from plant.faults import FaultSpec, SlowedTimes
+from plant.fill import FillWorker
+from plant.job import Job
+from plant.links import SharedLink
+from plant.pool import Pool
+from plant.rack import FILL_ROLES, ConfigurationSpec, PoolSpec, RackSpec, each, lay_out
+from plant.recorded import RecordedWorker
+from plant.staging import Dock
+
+Engine = ContinuousBatch | FillWorker | RecordedWorker
+
+
+class Site:
+    """One worker: its rack, what it serves now, its engine (None: none is loaded) and its dock."""
+
+    __slots__ = ("decodes", "dock", "engine", "epoch", "factor", "fills", "id", "pool", "rack", "spec")
+
+    def __init__(self, worker: WorkerId, rack: int, spec: ConfigurationSpec, pool: Pool) -> None:
+        self.id, self.rack = worker, rack
+        self.epoch = 0
+        self.factor = 1.0
+        self.engine: Engine | None = None
+        self.dock: Dock | None = None
+        self.spec, self.pool = spec, pool
+        self.fills = self.decodes = False
+
+    def withdraw(self, job: Job) -> None:
+        """Forget a job whose Future was cancelled, and use the place that it leaves."""
+        if self.engine is not None:
+            self.engine.withdraw(job)
+            self.departed()
+
+    def departed(self) -> None:
+        """A turn has left: the next staged one may come."""
+        dock = self.dock
+        if dock is not None and dock.lined_up:
+            dock.pump()
+
+    def info(self) -> WorkerInfo:
+        """Return what the orchestrator knows of this worker."""
+        spec = self.spec
+        return WorkerInfo(self.id, self.rack, spec.name, spec.role, spec.slots, spec.staging_turns, self.epoch)
+
+
+class Fleet:
+    """All workers.
+
+    Raises
+    ------
+    ValueError
+        Pools larger than the racks, or of a configuration that is not prepared.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        racks: Sequence[RackSpec],
+        configurations: Sequence[ConfigurationSpec],
+        pools: Sequence[PoolSpec],
+        desk: FrontDesk,
+    ) -> None:
+        self._clock, self._desk = clock, desk
+        self.racks = each(racks)
+        self.links = [SharedLink(clock, rack.uplink_bytes_per_s, rack.flow_bytes_per_s) for rack in self.racks]
+        self.pools: dict[ConfigurationName, Pool] = {spec.name: Pool(spec) for spec in configurations}
+        for asked in pools:
+            if asked.configuration not in self.pools:
+                raise ValueError(f"pool of {asked.configuration}: no such configuration; there are {list(self.pools)}")
+        self.sites: list[Site] = []
+        self._facts: list[PlantFact] = []
+        homes = iter(lay_out(racks, pools))
+        for wanted in pools:
+            pool = self.pools[wanted.configuration]
+            for _ in range(wanted.workers):
+                site = Site(WorkerId(len(self.sites)), next(homes), pool.spec, pool)
+                self.sites.append(site)
+                self._open(site)
+
+    def facts(self) -> Iterator[PlantFact]:
+        """Return the facts since the last call, once each."""
+        facts, self._facts = self._facts, []
+        return iter(facts)
+
+    def report(self, kind: Any, site: Site | None, detail: str) -> None:  # Any: the fact's own literal
+        """Note a fact."""
+        info = site.info() if site is not None else None
+        self._facts.append(PlantFact(kind, self._clock.now(), info, detail))
+
+    # ------------------------------------------------ reconfiguration
+    def reconfigure(self, site: Site, to: ConfigurationName) -> asyncio.Future[Ready]:
+        """Load and warm a prepared configuration on a drained worker. Cancelling the Future stops nothing."""
+        future = self._clock.future()
+        pool = self.pools[to]
+        if site.engine is None:
+            raise SteadyflowError(f"worker {site.id} is not serving, so it cannot be reconfigured")
+        if site.engine.load() or (site.dock is not None and len(site.dock)):
+            raise SteadyflowError(f"worker {site.id} is not drained: {site.engine.load()} turns are on it")
+        self._shut(site)
+        site.pool = pool
+        site.spec = pool.spec
+        pool.pending += 1
+        ready_s = self._clock.now() + pool.spec.load_s + pool.spec.warm_s
+        self._clock.at(ready_s, self._ready, (site, site.epoch, future))
+        return future
+
+    def _ready(self, load: tuple[Site, int, asyncio.Future[Ready]]) -> None:
+        site, epoch, future = load
+        if epoch != site.epoch:
+            self._desk.late += 1
+            return
+        site.pool.pending -= 1
+        self._open(site)
+        if not future.done():
+            future.set_result(Ready(site.id, site.epoch))
+
+    def _open(self, site: Site) -> None:
+        spec, pool = site.spec, site.pool
+        site.fills = spec.role in FILL_ROLES or spec.role is Role.AGGREGATED
+        site.decodes = spec.role not in FILL_ROLES
+        site.dock = None
+        if spec.times is None:
+            site.engine = RecordedWorker(self._clock, spec, pool, self._desk)
+        elif spec.role is Role.AGGREGATED:
+            site.engine = AggregatedBatch(self._clock, spec, pool, self._desk)
+        elif spec.role is Role.DECODE:
+            site.engine = ContinuousBatch(self._clock, spec, pool, self._desk)
+            places = None if spec.slots is None else spec.slots + spec.staging_turns
+            site.dock = Dock(self._clock, places, site.engine.load)
+        else:
+            site.engine = FillWorker(self._clock, spec, pool, self._desk)
+        if site.factor != 1.0:
+            self._retime(site)
+        pool.active += 1
+        self.report("joined", site, spec.name)
+
+    def _shut(self, site: Site) -> list[Job]:
+        """End an epoch: nothing that was here counts any more."""
+        jobs: list[Job] = []
+        if site.engine is not None:
+            jobs = site.engine.close()
+            site.pool.active -= 1
+        else:
+            site.pool.pending -= 1
+        site.engine = None
+        site.fills = site.decodes = False
+        site.epoch += 1
+        return jobs
+
+    # ------------------------------------------------ faults
+    def schedule(self, faults: Sequence[FaultSpec]) -> None:
+        """Put the faults on the clock.
+
+        Raises
+        ------
+        ValueError
+            A fault of a worker or rack that does not exist.
+        """
+        for fault in faults:
+            if fault.worker is not None and not 0 <= fault.worker < len(self.sites):
+                raise ValueError(f"fault at {fault.at_s:g} s: worker {fault.worker} of {len(self.sites)}")
+            if fault.rack is not None and not 0 <= fault.rack < len(self.racks):
+                raise ValueError(f"fault at {fault.at_s:g} s: rack {fault.rack} of {len(self.racks)}")
+            self._clock.at(fault.at_s, self._strike, fault)
+            if fault.until_s is not None:
+                self._clock.at(fault.until_s, self._heal, fault)
+
+    def _strike(self, fault: FaultSpec) -> None:
+        if fault.rack is not None and fault.kind == "link_down":
+            self.links[fault.rack].set_rate(self.racks[fault.rack].uplink_bytes_per_s / fault.factor)
+            self.report("link_down", None, f"rack {fault.rack}")
+        elif fault.worker is not None:
+            site = self.sites[fault.worker]
+            if fault.kind == "lost":
+                self._lose(site)
+            else:
+                site.factor = fault.factor
+                self._retime(site)
+                self.report("slowed", site, f"x{fault.factor:g}")
+
+    def _heal(self, fault: FaultSpec) -> None:
+        if fault.rack is not None and fault.kind == "link_down":
+            self.links[fault.rack].set_rate(self.racks[fault.rack].uplink_bytes_per_s)
+            self.report("link_up", None, f"rack {fault.rack}")
+        elif fault.worker is not None:
+            site = self.sites[fault.worker]
+            if fault.kind == "slowed":
+                site.factor = 1.0
+                self._retime(site)
+                self.report("slowed", site, "x1")
+            elif site.engine is None:
+                self._open(site)
+
+    def _lose(self, site: Site) -> None:
+        info_epoch = site.epoch
+        jobs = self._shut(site)
+        self.report("lost", site, f"epoch {info_epoch}: {len(jobs)} turns")
+        self._desk.lost(site, jobs, site.dock.close() if site.dock is not None else [])
+
+    def _retime(self, site: Site) -> None:
+        times = site.spec.times
+        if site.engine is not None and times is not None:
+            site.engine.retime(times if site.factor == 1.0 else SlowedTimes(times, site.factor))
+
+
+def largest_context_tokens(pools: Mapping[ConfigurationName, Pool], roles: Sequence[Role]) -> float:
+    """Return the most positions that a present worker of these roles can hold (math.inf: not modelled)."""
+    capacities = [
+        float("inf") if pool.spec.kv_capacity_tokens is None else float(pool.spec.kv_capacity_tokens)
+        for pool in pools.values()
+        if pool.spec.role in roles and (pool.active or pool.pending)
+    ]
+    return max(capacities, default=0.0)

@@ -1,0 +1,133 @@
+"""One turn's stay at one worker, and the desk to which workers report.
+
+Workers are objects on the clock's heap: they never see the orchestrator, only jobs with a Future on them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, Protocol
+
+from orchestrator.turn import TurnView, WorkerId
+from plant.pool import Pool
+from plant.truth import TurnTruth
+
+# Where a job stands at its worker. LEAVING: withdrawn, but part of the step that is under way.
+WAITING: Final = 0
+FILLING: Final = 1
+HELD: Final = 2
+DECODING: Final = 3
+LEAVING: Final = 4
+OVER: Final = 5
+FETCHING: Final = 6  # its swapped-out state is on the way back; the worker has not seen it yet
+
+
+class Place(Protocol):
+    """Where a job is: the worker with its staging dock."""
+
+    id: WorkerId
+    pool: Pool
+
+    def withdraw(self, job: Job) -> None:
+        """Forget a job whose Future was cancelled."""
+        ...
+
+    def departed(self) -> None:
+        """A turn has left."""
+        ...
+
+
+class Job:
+    """A turn at a worker.
+
+    Attributes
+    ----------
+    context_tokens : int
+        Positions that the turn holds once it may decode: the prompt, and what it had generated before a preemption.
+    missing_tokens : int
+        How many of them must still be computed here.
+    steps : int
+        Decode steps that remain when it joins; the first token came with the fill.
+    generated_tokens : int
+        Positions generated in earlier stays, lost by preemption.
+    reserved_tokens : int
+        Memory set aside from join to end.
+    joined_step : int
+        The worker's step count when it began to decode.
+    filling : bool
+        The Future asks for a fill; otherwise for the whole decode.
+    service_s : float or None
+        Recorded server time.
+    """
+
+    __slots__ = (
+        "cached_tokens",
+        "context_tokens",
+        "filling",
+        "future",
+        "generated_tokens",
+        "joined_s",
+        "joined_step",
+        "missing_tokens",
+        "output_tokens",
+        "place",
+        "reserved_tokens",
+        "service_s",
+        "started_s",
+        "state",
+        "steps",
+        "turn",
+    )
+
+    def __init__(
+        self,
+        turn: TurnView,
+        truth: TurnTruth,
+        place: Place,
+        *,
+        missing_tokens: int,
+        cached_tokens: int = 0,
+        generated_tokens: int = 0,
+        headroom_tokens: int = 0,
+        filling: bool = False,
+    ) -> None:
+        self.turn = turn
+        self.place = place
+        self.output_tokens = output_tokens = truth.output_tokens
+        self.service_s = truth.service_s
+        self.context_tokens = context_tokens = turn.prompt_tokens + generated_tokens
+        self.missing_tokens = missing_tokens
+        self.cached_tokens = cached_tokens
+        self.generated_tokens = generated_tokens
+        self.reserved_tokens = context_tokens + headroom_tokens
+        self.steps = output_tokens - 1 - generated_tokens
+        self.filling = filling
+        self.state = WAITING
+        self.started_s = self.joined_s = 0.0
+        self.joined_step = 0
+        # None between the end of a fill and the call that decodes it. Any: Filled for a fill, Retired for a decode.
+        self.future: asyncio.Future[Any] | None = None
+
+    def settled(self, future: asyncio.Future[Any]) -> None:
+        """Withdraw the work if its Future was cancelled; the callback of every job's Future."""
+        if future is self.future and future.cancelled() and self.state != OVER:
+            if self.state == FETCHING:
+                self.state = OVER
+            else:
+                self.place.withdraw(self)
+
+
+class Desk(Protocol):
+    """Hears what happened at workers and tells the Futures."""
+
+    def filled(self, job: Job) -> None:
+        """The prompt's KV state is complete."""
+        ...
+
+    def retired(self, job: Job) -> None:
+        """The last token is out."""
+        ...
+
+    def preempted(self, job: Job, generated_tokens: int, *, alone: bool) -> None:
+        """The batch gave the job up; `alone`: no other job held memory there."""
+        ...

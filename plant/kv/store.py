@@ -1,0 +1,91 @@
+"""Where contexts are kept between turns: a flat shared store without limits, the reference for every tier.
+
+Blocks are named (scope, id) and prefix-chained, so what is stored of a scope is a set of id intervals, and the longest
+stored prefix of a chain is found run by run, never token by token.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Protocol
+
+from orchestrator.turn import KvChain, WorkerId
+
+
+class KvStore(Protocol):
+    """Finds and keeps contexts."""
+
+    def match(self, chain: KvChain) -> int:
+        """Return the tokens of the longest leading part of the chain that is stored."""
+        ...
+
+    def put(self, chain: KvChain, tokens: int, worker: WorkerId) -> None:
+        """Keep a context of `tokens` positions that `worker` has just finished with."""
+        ...
+
+    def near(self, chain: KvChain) -> WorkerId | None:
+        """Return the worker that last finished with a context of the chain's last scope."""
+        ...
+
+
+class Intervals:
+    """A set of integers as disjoint half-open intervals, merged as they touch."""
+
+    __slots__ = ("_ends", "_starts")
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+
+    def add(self, first: int, end: int) -> None:
+        """Add first .. end - 1."""
+        starts, ends = self._starts, self._ends
+        low = bisect_right(ends, first - 1)  # the first interval that reaches `first`
+        high = bisect_right(starts, end)  # one past the last interval that begins by `end`
+        if low < high:
+            if starts[low] <= first and end <= ends[low]:
+                return
+            first, end = min(first, starts[low]), max(end, ends[high - 1])
+        starts[low:high] = [first]
+        ends[low:high] = [end]
+
+    def run(self, first: int) -> int:
+        """Return how many consecutive members begin at `first`."""
+        i = bisect_right(self._starts, first) - 1
+        return max(0, self._ends[i] - first) if i >= 0 else 0
+
+
+class FlatStore:
+    """Keeps every context for ever, equally near to every worker."""
+
+    def __init__(self) -> None:
+        self._scopes: dict[int, Intervals] = {}
+        self._near: dict[int, WorkerId] = {}
+
+    def match(self, chain: KvChain) -> int:
+        """Return the tokens of the longest leading part of the chain that is stored."""
+        blocks = 0
+        for scope, first, length in chain.runs:
+            kept = self._scopes.get(scope)
+            if kept is None:
+                break
+            held = kept.run(first)
+            if held < length:
+                blocks += held
+                break
+            blocks += length
+        return blocks * chain.block_tokens
+
+    def put(self, chain: KvChain, tokens: int, worker: WorkerId) -> None:
+        """Keep the chain's blocks, and remember who had the context last."""
+        for scope, first, length in chain.runs:
+            kept = self._scopes.get(scope)
+            if kept is None:
+                kept = self._scopes[scope] = Intervals()
+            kept.add(first, first + length)
+        if chain.runs:
+            self._near[chain.runs[-1].scope] = worker
+
+    def near(self, chain: KvChain) -> WorkerId | None:
+        """Return the worker that last finished with a context of the chain's last scope."""
+        return self._near.get(chain.runs[-1].scope) if chain.runs else None

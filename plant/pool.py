@@ -1,0 +1,94 @@
+"""The counters of one pool, kept as they change, so that a reading costs nothing per worker."""
+
+from __future__ import annotations
+
+from orchestrator.signals import PoolReading, Role
+from plant.rack import FILL_ROLES, ConfigurationSpec
+
+
+class Pool:
+    """Counters of the workers of one configuration; workers write, `reading` reads.
+
+    The KV positions in use are a straight line between the changes of each batch, so their sum over the pool is kept
+    as `kv_base_tokens + kv_rate_tokens_per_s x now`: exact at each worker's changes, and within one step's curvature
+    between them.
+    """
+
+    __slots__ = (
+        "active",
+        "batch_cap",
+        "busy_slots",
+        "chunk_cap",
+        "context_total",
+        "fill_s_total",
+        "filled_total",
+        "kv_base_tokens",
+        "kv_rate_tokens_per_s",
+        "output_total",
+        "pending",
+        "preempted_total",
+        "queued_tokens",
+        "queued_turns",
+        "served_total",
+        "spec",
+        "step_sum_s",
+        "stepping",
+        "tokens_total",
+    )
+
+    def __init__(self, spec: ConfigurationSpec) -> None:
+        self.spec = spec
+        self.batch_cap = spec.slots if spec.slots is not None else 1 << 62
+        self.chunk_cap = spec.chunk_tokens
+        self.active = self.pending = 0
+        self.busy_slots = self.queued_turns = self.queued_tokens = 0
+        self.served_total = self.tokens_total = self.preempted_total = 0
+        # For the service that a full worker would give, and what one fill cost it on the mean.
+        self.filled_total = self.context_total = self.output_total = 0
+        self.fill_s_total = 0.0
+        self.kv_base_tokens = self.kv_rate_tokens_per_s = 0.0
+        self.step_sum_s, self.stepping = 0.0, 0
+
+    def reading(self, now_s: float) -> PoolReading:
+        """Return the counters as they stand at `now_s`."""
+        spec = self.spec
+        capacity = spec.kv_capacity_tokens
+        used = round(self.kv_base_tokens + self.kv_rate_tokens_per_s * now_s)
+        return PoolReading(
+            configuration=spec.name,
+            role=spec.role,
+            active_workers=self.active,
+            pending_workers=self.pending,
+            draining_workers=0,
+            slots=self.active * (spec.slots if spec.slots is not None else 0),
+            busy_slots=self.busy_slots,
+            queued_turns=self.queued_turns,
+            queued_tokens=self.queued_tokens,
+            served_total=self.served_total,
+            tokens_total=self.tokens_total,
+            preempted_total=self.preempted_total,
+            kv_used_tokens=None if capacity is None else max(0, used),
+            kv_capacity_tokens=None if capacity is None else capacity * self.active,
+            step_s=self.step_sum_s / self.stepping if self.stepping else None,
+            service_per_worker_per_s=self.service_per_worker_per_s(),
+        )
+
+    def service_per_worker_per_s(self) -> float | None:
+        """Return what one full worker serves, judged by the mean turn so far; None before the first.
+
+        A full batch of S turns, each with the mean context C and mean output L, retires S / (L x step(S, S C)) a
+        second; an aggregated worker also pays each turn's fill.
+        """
+        spec = self.spec
+        fill_s = self.fill_s_total / self.filled_total if self.filled_total else None
+        if spec.role in FILL_ROLES:
+            return 1.0 / fill_s if fill_s else None
+        if spec.times is None or spec.slots is None or not self.served_total:
+            return None
+        context = self.context_total / self.served_total
+        slots = spec.slots
+        if spec.kv_capacity_tokens is not None:
+            slots = max(1, min(slots, int(spec.kv_capacity_tokens / max(context, 1.0))))
+        steps = max(1.0, self.output_total / self.served_total - 1.0)
+        turn_s = steps * spec.times.step_s(slots, round(slots * context)) / slots
+        return 1.0 / (turn_s + (fill_s or 0.0 if spec.role is Role.AGGREGATED else 0.0))

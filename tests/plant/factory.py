@@ -1,0 +1,69 @@
+"""Small clusters and turns for tests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from orchestrator.clock import Clock
+from orchestrator.signals import Role
+from orchestrator.turn import EMPTY_CHAIN, ClassName, ConfigurationName, KvChain, KvRef, TurnId, TurnView, WorkerId
+from plant.cluster import Cluster
+from plant.rack import ConfigurationSpec, PoolSpec, RackSpec
+from plant.times import LinearTimes
+from plant.truth import Truths, TurnTruth
+
+# Awkward numbers on purpose: no step ends where another begins by chance.
+TIMES = LinearTimes(
+    base_s=6.01e-3, per_sequence_s=6.1e-5, per_kv_token_s=4.3e-8, per_new_token_s=1.07e-5, per_cached_token_s=1.3e-9
+)
+ANY = KvRef(EMPTY_CHAIN, 0, None)
+
+
+def configuration(name: str, role: Role, **changes: Any) -> ConfigurationSpec:
+    settings: dict[str, Any] = {"times": TIMES, "slots": 1 if role in ("prefill", "midfill", "fill") else 8}
+    settings |= changes
+    return ConfigurationSpec(name=ConfigurationName(name), role=role, **settings)
+
+
+def cluster(
+    clock: Clock,
+    truths: Truths,
+    *parts: tuple[ConfigurationSpec, int],
+    racks: Sequence[RackSpec] | None = None,
+    **more: Any,
+) -> Cluster:
+    total = sum(count for _, count in parts)
+    return Cluster(
+        clock,
+        truths,
+        racks=racks or [RackSpec(count=1, workers=total, uplink_bytes_per_s=math.inf)],
+        configurations=[spec for spec, _ in parts],
+        pools=[PoolSpec(configuration=spec.name, workers=count) for spec, count in parts if count],
+        **more,
+    )
+
+
+class Turns:
+    """Makes turns with their hidden halves."""
+
+    def __init__(self) -> None:
+        self.truths = Truths()
+        self.born = 0
+
+    def make(
+        self,
+        prompt: int,
+        output: int,
+        context: KvChain = EMPTY_CHAIN,
+        at_s: float = 0.0,
+        service_s: float | None = None,
+    ) -> TurnView:
+        turn = TurnView(TurnId(self.born), self.born, ClassName("chat"), self.born, 0, at_s, prompt, context)
+        self.truths[turn.turn_id] = TurnTruth(output, (), service_s)
+        self.born += 1
+        return turn
+
+
+W0 = WorkerId(0)

@@ -1,6 +1,6 @@
 """The cluster plant: racks of fill, decode or aggregated workers behind the `Plant` port.
 
-Plain functions on the clock's heap. Calls make jobs with a Future on them; workers (`fill`, `decode`, `aggregated`,
+Plain functions on the clock's heap. Calls make jobs with a promise on them; workers (`fill`, `decode`, `aggregated`,
 `recorded`) tell the cluster of ends; no call and no reading does work for every worker.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from contextvars import Context
 from typing import Any
 
 from orchestrator.clock import Clock
@@ -23,10 +22,10 @@ from plant.fill import chunk_spans_s
 from plant.fleet import Engine, Fleet, Site, largest_context_tokens
 from plant.job import FETCHING, OVER, WAITING, Job
 from plant.kv.store import FlatStore, KvStore
-from plant.links import SharedLink
+from plant.links import SharedLink, Transfer
 from plant.rack import FILL_ROLES, ConfigurationSpec, PoolSpec, RackSpec
-from plant.staging import Shipment
 from plant.truth import Truths
+from plant.work import Work
 
 DECODE_ROLES = (Role.DECODE, Role.AGGREGATED)
 
@@ -61,9 +60,8 @@ class Cluster:
         faults: Sequence[FaultSpec] = (),
         store: KvStore | None = None,
     ) -> None:
-        self._clock, self._truths = clock, truths
+        self._clock, self._loop, self._truths = clock, clock.loop, truths
         self._store: KvStore = FlatStore() if store is None else store
-        self._context = Context()  # one for every callback: the plant reads no context variables
         self._desk = desk = FrontDesk(truths, self._store, self._largest)
         self._progress = desk.progress
         self._fleet = Fleet(clock, racks, configurations, pools, desk)
@@ -78,15 +76,18 @@ class Cluster:
         engine = site.engine
         if engine is None or not site.fills:
             return self._refused(site, "fill")
-        if not self._holds(site, turn.prompt_tokens):
-            return self._failed(ContextOverflow(f"{turn.prompt_tokens} tokens do not fit worker {worker}"))
-        cached = self._cached(turn)
+        generated = self._progress.pop(turn.turn_id, 0) if self._progress and site.decodes else 0
+        context = turn.prompt_tokens + generated
+        if not self._holds(site, context):
+            return self._failed(ContextOverflow(f"{context} tokens do not fit worker {worker}"))
+        cached = self.cached_tokens(turn)
         job = Job(
             turn,
             self._truths[turn.turn_id],
             site,
-            missing_tokens=turn.prompt_tokens - cached,
+            missing_tokens=context - cached,
             cached_tokens=cached,
+            generated_tokens=generated,
             headroom_tokens=site.spec.headroom_tokens,
             filling=True,
         )
@@ -98,17 +99,19 @@ class Cluster:
         dock = site.dock
         if site.engine is None:
             return self._refused(site, "stage")
-        future = self._clock.future()
         here = KvRef(kv.chain, kv.tokens, worker)
         size_bytes = kv.tokens * site.spec.kv_bytes_per_token
         if dock is None or kv.worker == worker or size_bytes <= 0.0:
+            future = self._clock.future()
             future.set_result(Staged(here, 0.0))
             return future
-        rack = self._fleet.racks[site.rack]
-        path = self._path(kv.worker, site)
+        work: Work[Staged] = Work(loop=self._loop)
+        shipment = dock.expect(work, Staged(here, size_bytes))
+        rack, path = self._fleet.racks[site.rack], self._path(kv.worker, site)
+        alone_s = size_bytes / rack.flow_bytes_per_s
         self._moved_bytes += size_bytes
-        dock.bring(Shipment(future, here, size_bytes, path, rack.latency_s, size_bytes / rack.flow_bytes_per_s))
-        return future
+        shipment.transfer = Transfer(self._clock, path, size_bytes, rack.latency_s, alone_s, shipment.arrived)
+        return work
 
     def decode(self, worker: WorkerId, turn: TurnView, kv: Staged) -> asyncio.Future[Retired]:
         """Join the batch and run to the last token, which the fill has already begun with the first."""
@@ -118,15 +121,14 @@ class Cluster:
             return self._refused(site, "decode")
         job = engine.held(turn.turn_id) if isinstance(engine, AggregatedBatch) else None
         if job is not None:
-            job.future = future = self._clock.future()
+            work = job.promise(self._loop)
             if job.steps > 0:
-                future.add_done_callback(job.settled, context=self._context)
                 engine.claim(job)  # type: ignore[union-attr]  # only an aggregated batch holds jobs
             else:
                 job.joined_s = self._clock.now()
                 engine.release(turn.turn_id)  # type: ignore[union-attr]
                 self._desk.retired(job)
-            return future
+            return work
         generated = self._progress.pop(turn.turn_id, 0) if self._progress else 0
         context = turn.prompt_tokens + generated
         if not self._holds(site, context):
@@ -141,10 +143,10 @@ class Cluster:
             headroom_tokens=site.spec.headroom_tokens,
         )
         if job.steps <= 0 and job.service_s is None:
-            job.future = future = self._clock.future()
+            work = job.promise(self._loop)
             job.joined_s, job.state = self._clock.now(), OVER
             self._desk.retired(job)
-            return future
+            return work
         if site.spec.preemption == "swap" and generated:
             return self._fetch(site, job)
         return self._enter(engine, job)
@@ -157,7 +159,7 @@ class Cluster:
 
     # ------------------------------------------------ questions
     def room(self, worker: WorkerId, turn: TurnView) -> bool:
-        """Tell whether the worker's memory would take the turn now, beside what it holds and what is on its way."""
+        """Tell whether the worker's memory would take the turn now, beside what it holds."""
         site = self._sites[worker]
         engine = site.engine
         if engine is None:
@@ -165,14 +167,16 @@ class Cluster:
         tokens = turn.prompt_tokens
         if self._progress:
             tokens += self._progress.get(turn.turn_id, 0)
-        if site.dock is not None:
-            tokens += site.dock.inbound_tokens
         return engine.room(tokens)
 
     def fits(self, turn: TurnView) -> bool:
         """Tell whether the present workers could ever fill and decode the turn's context."""
         fillable = largest_context_tokens(self._fleet.pools, (*FILL_ROLES, Role.AGGREGATED))
         return turn.prompt_tokens < self._largest() and turn.prompt_tokens <= fillable
+
+    def cached_tokens(self, turn: TurnView) -> int:
+        """Return the stored tokens of the turn's context; at least one token of a prompt is always computed."""
+        return min(self._store.match(turn.context), turn.prompt_tokens - 1)
 
     def holding(self, prefix: KvChain) -> Sequence[tuple[WorkerId, int]]:
         """Return the worker that last finished with this context, and the tokens kept of it."""
@@ -185,7 +189,7 @@ class Cluster:
         site = self._sites[worker]
         if site.spec.times is None:
             return None
-        cached = self._cached(turn)
+        cached = self.cached_tokens(turn)
         return sum(chunk_spans_s(site.spec.times, turn.prompt_tokens - cached, cached, site.pool.chunk_cap))
 
     def read(self) -> PlantReading:
@@ -237,20 +241,18 @@ class Cluster:
 
     # ------------------------------------------------ inside
     def _enter(self, engine: Engine, job: Job) -> asyncio.Future[Any]:
-        job.future = future = self._clock.future()
-        future.add_done_callback(job.settled, context=self._context)
+        work = job.promise(self._loop)
         engine.enter(job)
-        return future
+        return work
 
     def _fetch(self, site: Site, job: Job) -> asyncio.Future[Any]:
         """Bring swapped-out state back from host memory before the job enters its worker."""
         job.state = FETCHING
-        job.future = future = self._clock.future()
-        future.add_done_callback(job.settled, context=self._context)
+        work = job.promise(self._loop)
         lost = job.context_tokens if site.spec.role is Role.AGGREGATED else job.generated_tokens
         span_s = lost * site.spec.kv_bytes_per_token / site.spec.swap_bytes_per_s
         self._clock.at(self._clock.now() + span_s, self._fetched, (job, site.epoch))
-        return future
+        return work
 
     def _fetched(self, arrival: tuple[Job, int]) -> None:
         job, epoch = arrival
@@ -272,12 +274,8 @@ class Cluster:
         if site.spec.times is None or (site.spec.preemption == "swap" and generated):
             return 0
         if site.spec.role is Role.AGGREGATED:
-            return turn.prompt_tokens + generated - self._cached(turn)
+            return turn.prompt_tokens + generated - self.cached_tokens(turn)
         return generated
-
-    def _cached(self, turn: TurnView) -> int:
-        """Return the stored tokens of the turn's context; at least one token of a prompt is always computed."""
-        return min(self._store.match(turn.context), turn.prompt_tokens - 1)
 
     def _holds(self, site: Site, tokens: int) -> bool:
         """Tell whether the worker, empty, could hold the context and, where it decodes, one step more."""

@@ -63,7 +63,7 @@ class ContinuousBatch(Seats):
             self._cut(self._now(), job)
 
     def withdraw(self, job: Job) -> None:
-        """Forget a job whose Future was cancelled."""
+        """Forget a job whose promise was cancelled."""
         now = self._now()
         if job.state == WAITING:
             self._dequeue_counts(job)

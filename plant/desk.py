@@ -1,4 +1,4 @@
-"""The desk: what workers report becomes results on Futures, contexts in the store, and counts."""
+"""The desk: what workers report becomes results of promises, contexts in the store, and counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plant.truth import Truths
 
 
 class FrontDesk:
-    """Settles the Futures of a cluster.
+    """Keeps the promises of a cluster.
 
     Attributes
     ----------
@@ -33,24 +33,22 @@ class FrontDesk:
         self.overflows = self.late = 0
 
     def filled(self, job: Job) -> None:
-        """Tell the Future that the first token exists."""
-        future, turn = job.future, job.turn
-        if future is None or future.done():
+        """Tell that the first token exists."""
+        work, turn = job.work, job.turn
+        if work is None:
             return
         self.prompt_tokens += turn.prompt_tokens
         self.hit_tokens += job.cached_tokens
-        future.remove_done_callback(job.settled)
-        job.future = None
+        job.work = None
         kv = KvRef(turn.context, turn.prompt_tokens, job.place.id)
-        future.set_result(Filled(kv, job.started_s, job.cached_tokens))
+        work.set_result(Filled(kv, job.started_s, job.cached_tokens))
 
     def retired(self, job: Job) -> None:
-        """Tell the Future that the turn has ended, and keep its context."""
-        future, turn = job.future, job.turn
-        if future is None or future.done():
+        """Tell that the turn has ended, and keep its context."""
+        work, turn = job.work, job.turn
+        if work is None:
             return
-        future.remove_done_callback(job.settled)
-        job.future = None
+        job.work = None
         place, output, prompt = job.place, job.output_tokens, turn.prompt_tokens
         pool = place.pool
         pool.served_total += 1
@@ -59,8 +57,7 @@ class FrontDesk:
         pool.context_total += prompt + output // 2
         self._store.put(turn.context, prompt, place.id)
         self._truths.pop(turn.turn_id, None)
-        future.set_result(Retired(job.joined_s, output, KvRef(turn.context, prompt + output - 1, place.id)))
-        place.departed()
+        work.set_result(Retired(job.joined_s, output, KvRef(turn.context, prompt + output - 1, place.id)))
 
     def preempted(self, job: Job, generated_tokens: int, *, alone: bool) -> None:
         """Give the turn back, with what it had generated remembered; or fail it where no worker could hold it."""
@@ -73,23 +70,20 @@ class FrontDesk:
         else:
             self.progress[job.turn.turn_id] = generated
             self._throw(job, Preempted(f"worker {job.place.id} ran out of memory after {generated} tokens"))
-        job.place.departed()
 
     def lost(self, place: Place, jobs: Sequence[Job], shipments: Sequence[Shipment]) -> None:
         """Fail what a lost worker held, and what was on its way to it."""
         text = f"worker {place.id} was lost"
         for job in jobs:
-            if job.generated_tokens and job.future is not None and not job.future.done():
+            if job.generated_tokens and job.work is not None:
                 self.progress[job.turn.turn_id] = job.generated_tokens
             self._throw(job, WorkerLost(text))
         for shipment in shipments:
-            if not shipment.future.done():
-                shipment.future.set_exception(WorkerLost(text))
+            shipment.work.set_exception(WorkerLost(text))
         self.late += len(shipments)
 
     def _throw(self, job: Job, error: Exception) -> None:
-        future = job.future
-        if future is not None and not future.done():
-            future.remove_done_callback(job.settled)
-            job.future = None
-            future.set_exception(error)
+        work = job.work
+        if work is not None:
+            job.work = None
+            work.set_exception(error)

@@ -61,7 +61,7 @@ class FillWorker:
             self._next(None)
 
     def withdraw(self, job: Job) -> None:
-        """Forget a job whose Future was cancelled."""
+        """Forget a job whose promise was cancelled."""
         if job.state == WAITING:
             self._dequeue_counts(job)
         elif job is self._running:

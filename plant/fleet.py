@@ -44,16 +44,9 @@ class Site:
         self.fills = self.decodes = False
 
     def withdraw(self, job: Job) -> None:
-        """Forget a job whose Future was cancelled, and use the place that it leaves."""
+        """Forget a job whose promise was cancelled."""
         if self.engine is not None:
             self.engine.withdraw(job)
-            self.departed()
-
-    def departed(self) -> None:
-        """A turn has left: the next staged one may come."""
-        dock = self.dock
-        if dock is not None and dock.lined_up:
-            dock.pump()
 
     def info(self) -> WorkerInfo:
         """Return what the orchestrator knows of this worker."""
@@ -130,7 +123,7 @@ class Fleet:
         site.pool.pending -= 1
         self._open(site)
         if not future.done():
-            future.set_result(Ready(site.id, site.epoch))
+            future.set_result(Ready(site.info()))
 
     def _open(self, site: Site) -> None:
         spec, pool = site.spec, site.pool
@@ -143,8 +136,7 @@ class Fleet:
             site.engine = AggregatedBatch(self._clock, spec, pool, self._desk)
         elif spec.role is Role.DECODE:
             site.engine = ContinuousBatch(self._clock, spec, pool, self._desk)
-            places = None if spec.slots is None else spec.slots + spec.staging_turns
-            site.dock = Dock(self._clock, places, site.engine.load)
+            site.dock = Dock()
         else:
             site.engine = FillWorker(self._clock, spec, pool, self._desk)
         if site.factor != 1.0:

@@ -1,6 +1,6 @@
 """One turn's stay at one worker, and the desk to which workers report.
 
-Workers are objects on the clock's heap: they never see the orchestrator, only jobs with a Future on them.
+Workers are objects on the clock's heap: they never see the orchestrator, only jobs with a promise on them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from orchestrator.turn import TurnView, WorkerId
 from plant.pool import Pool
 from plant.truth import TurnTruth
+from plant.work import Work
 
 # Where a job stands at its worker. LEAVING: withdrawn, but part of the step that is under way.
 WAITING: Final = 0
@@ -29,11 +30,7 @@ class Place(Protocol):
     pool: Pool
 
     def withdraw(self, job: Job) -> None:
-        """Forget a job whose Future was cancelled."""
-        ...
-
-    def departed(self) -> None:
-        """A turn has left."""
+        """Forget a job whose promise was cancelled."""
         ...
 
 
@@ -55,7 +52,7 @@ class Job:
     joined_step : int
         The worker's step count when it began to decode.
     filling : bool
-        The Future asks for a fill; otherwise for the whole decode.
+        The promise is of a fill; otherwise of the whole decode.
     service_s : float or None
         Recorded server time.
     """
@@ -64,7 +61,6 @@ class Job:
         "cached_tokens",
         "context_tokens",
         "filling",
-        "future",
         "generated_tokens",
         "joined_s",
         "joined_step",
@@ -77,6 +73,7 @@ class Job:
         "state",
         "steps",
         "turn",
+        "work",
     )
 
     def __init__(
@@ -106,19 +103,25 @@ class Job:
         self.started_s = self.joined_s = 0.0
         self.joined_step = 0
         # None between the end of a fill and the call that decodes it. Any: Filled for a fill, Retired for a decode.
-        self.future: asyncio.Future[Any] | None = None
+        self.work: Work[Any] | None = None
 
-    def settled(self, future: asyncio.Future[Any]) -> None:
-        """Withdraw the work if its Future was cancelled; the callback of every job's Future."""
-        if future is self.future and future.cancelled() and self.state != OVER:
-            if self.state == FETCHING:
-                self.state = OVER
-            else:
-                self.place.withdraw(self)
+    def promise(self, loop: asyncio.AbstractEventLoop) -> Work[Any]:
+        """Return a new promise to the orchestrator; cancelling it withdraws the job at that instant."""
+        work: Work[Any] = Work(loop=loop)
+        self.work = work
+        work.withdraw = self._withdraw
+        return work
+
+    def _withdraw(self, _: Work[Any]) -> None:
+        self.work = None
+        if self.state == FETCHING:
+            self.state = OVER
+        else:
+            self.place.withdraw(self)
 
 
 class Desk(Protocol):
-    """Hears what happened at workers and tells the Futures."""
+    """Hears what happened at workers and keeps the promises."""
 
     def filled(self, job: Job) -> None:
         """The prompt's KV state is complete."""

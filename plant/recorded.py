@@ -37,7 +37,7 @@ class RecordedWorker:
         self._next()
 
     def withdraw(self, job: Job) -> None:
-        """Forget a job whose Future was cancelled; its server is free at once."""
+        """Forget a job whose promise was cancelled; its server is free at once."""
         if job.state == WAITING:
             self._pool.queued_turns -= 1
             self._waiting -= 1

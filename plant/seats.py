@@ -52,13 +52,20 @@ class Seats:
         return self.seated + self.waiting
 
     def _room(self, context_tokens: int, held: float) -> bool:
+        """Judge by what stays: a withdrawn member is as good as gone."""
         capacity = self._capacity
         if capacity is None:
             return True
-        if not self.seated and not self.waiting:
+        seated, reserved, size = self.seated, self._reserved, len(self._members)
+        for job in self._leaving:
+            seated -= 1
+            size -= 1
+            reserved -= job.reserved_tokens
+            held -= job.context_tokens + self.step - job.joined_step
+        if not seated and not self.waiting:
             return context_tokens < capacity
         waiting = self._queued_tokens + context_tokens
-        return held + waiting + len(self._members) < capacity and self._reserved + waiting + self._headroom <= capacity
+        return held + waiting + size < capacity and reserved + waiting + self._headroom <= capacity
 
     def _enqueue(self, job: Job) -> None:
         pool = self._pool

@@ -170,7 +170,8 @@ def simulate(plans: list[Plan], **spec: Any) -> tuple[dict[int, float], dict[int
                 try:
                     retired = await future
                 except Preempted:
-                    clock.cancel_at(entry) if entry is not None else None
+                    if entry is not None:
+                        clock.cancel_at(entry)
                     continue
                 except ContextOverflow:
                     overflowed.add(i)

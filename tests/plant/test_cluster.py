@@ -1,0 +1,381 @@
+"""The cluster behind its port: fill, hand-off, aggregated mode, reconfiguration, faults, and what is counted."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from orchestrator.errors import ContextOverflow, Preempted, SteadyflowError, WorkerLost
+from orchestrator.ports import Plant, Staged
+from orchestrator.signals import Role
+from orchestrator.turn import EMPTY_CHAIN, KvChain, KvRef, KvRun, TurnView, WorkerId
+from orchestrator.virtual_loop import VirtualClock, run_virtual
+from plant.cluster import Cluster
+from plant.faults import FaultSpec
+from plant.fill import chunk_spans_s
+from plant.rack import ConfigurationSpec, RackSpec
+from plant.times import LinearTimes
+from tests.plant.factory import ANY, TIMES, W0, Turns, cluster, configuration
+
+FILL = configuration("fill", Role.FILL, chunk_tokens=512, staging_turns=4)
+DECODE = configuration("decode", Role.DECODE, slots=8, kv_bytes_per_token=1e5)
+BOTH = configuration("both", Role.AGGREGATED, slots=4, chunk_tokens=256)
+
+
+def holds_the_port(plant: Cluster) -> Plant:
+    return plant
+
+
+async def whole(plant: Cluster, turn: TurnView, filler: WorkerId, decoder: WorkerId) -> tuple[float, float]:
+    """Fill, stage and decode one turn; return its first token's and its last token's instants."""
+    loop = asyncio.get_running_loop()
+    filled = await plant.fill(filler, turn, ANY)
+    first = loop.time()
+    staged = await plant.stage(decoder, filled.kv)
+    await plant.decode(decoder, turn, staged)
+    return first, loop.time()
+
+
+def test_a_lone_turn_takes_its_chunks_then_its_steps() -> None:
+    async def main(clock: VirtualClock) -> tuple[float, float]:
+        turns = Turns()
+        plant = holds_the_port(cluster(clock, turns.truths, (BOTH, 1)))
+        assert isinstance(plant, Cluster)
+        return await whole(plant, turns.make(1000, 41), W0, W0)
+
+    first, last = run_virtual(main)
+    assert first == pytest.approx(
+        sum(TIMES.mixed_s(0, 0, n, c) for n, c in [(256, 0), (256, 256), (256, 512), (232, 768)])
+    )
+    assert last - first == pytest.approx(TIMES.span_s(1, 1000, 40), rel=1e-12)
+
+
+def test_a_chunk_shares_its_pass_with_the_batch() -> None:
+    async def main(clock: VirtualClock) -> tuple[float, float]:
+        turns = Turns()
+        plant = cluster(clock, turns.truths, (BOTH, 1))
+        early = asyncio.ensure_future(whole(plant, turns.make(100, 1000), W0, W0))
+        await clock.sleep_until(TIMES.mixed_s(0, 0, 100, 0) + TIMES.span_s(1, 100, 10) * 1.0001)
+        first, _ = await whole(plant, turns.make(300, 5), W0, W0)
+        early.cancel()
+        return first, clock.now()
+
+    first, _ = run_virtual(main)
+    began = TIMES.mixed_s(0, 0, 100, 0) + TIMES.span_s(1, 100, 11)  # the next boundary
+    passes = TIMES.mixed_s(1, 111, 256, 0) + TIMES.mixed_s(1, 112, 44, 256)
+    assert first == pytest.approx(began + passes, rel=1e-12)
+
+
+def test_a_one_token_answer_ends_with_its_fill() -> None:
+    async def main(clock: VirtualClock) -> None:
+        turns = Turns()
+        plant = cluster(clock, turns.truths, (BOTH, 1), (FILL, 1), (DECODE, 1))
+        for filler, decoder in ((0, 0), (1, 2)):
+            first, last = await whole(plant, turns.make(700, 1), WorkerId(filler), WorkerId(decoder))
+            assert (decoder == 0 and first == last) or last - first == pytest.approx(0.0)
+        assert plant.read().pools["both"].busy_slots == 0
+        assert not turns.truths
+
+    run_virtual(main)
+
+
+def test_a_fill_computes_what_the_store_lacks_and_never_less_than_one_token() -> None:
+    async def main(clock: VirtualClock) -> list[tuple[int, float]]:
+        turns = Turns()
+        plant = cluster(clock, turns.truths, (FILL, 1), (configuration("d", Role.DECODE), 1))
+        seen = []
+        for blocks in (10, 10, 14, 3):
+            turn = turns.make(blocks * 64, 2, KvChain((KvRun(1, 0, blocks),), 64))
+            began = clock.now()
+            expected = plant.cost_s(W0, turn)
+            filled = await plant.fill(W0, turn, ANY)
+            assert clock.now() - began == pytest.approx(expected)
+            seen.append((filled.cached_tokens, clock.now() - began))
+            await plant.decode(WorkerId(1), turn, Staged(filled.kv, 0.0))
+        extra = plant.read().extra
+        assert extra["hit_tokens_total"] == sum(cached for cached, _ in seen)
+        assert extra["prompt_tokens_total"] == (10 + 10 + 14 + 3) * 64
+        assert plant.holding(KvChain((KvRun(1, 0, 20),), 64)) == ((WorkerId(1), 14 * 64),)
+        return seen
+
+    seen = run_virtual(main)
+    assert [cached for cached, _ in seen] == [0, 639, 640, 191]
+    assert seen[1][1] == pytest.approx(TIMES.mixed_s(0, 0, 1, 639))
+
+
+def test_staging_shares_both_uplinks_and_is_free_inside_a_rack() -> None:
+    racks = [RackSpec(count=2, workers=2, uplink_bytes_per_s=1e9, latency_s=0.001)]
+    kv = KvRef(EMPTY_CHAIN, 10_000, W0)  # 1e9 bytes at 1e5 a token
+
+    async def main(clock: VirtualClock) -> list[float]:
+        plant = cluster(clock, Turns().truths, (FILL, 1), (DECODE, 3), racks=racks)
+        moves = [plant.stage(WorkerId(w), kv) for w in (2, 3, 1)]
+        ends = [0.0] * 3
+        for i, move in enumerate(moves):
+            move.add_done_callback(lambda _, i=i: ends.__setitem__(i, clock.now()))
+        await asyncio.gather(*moves)
+        assert plant.read().extra["staged_bytes_total"] == 3e9
+        return ends
+
+    assert run_virtual(main) == pytest.approx([2.001, 2.001, 0.001])
+
+
+def test_cancelling_one_staging_frees_its_share_at_once() -> None:
+    racks = [RackSpec(count=2, workers=2, uplink_bytes_per_s=1e9)]
+    kv = KvRef(EMPTY_CHAIN, 10_000, W0)
+
+    async def main(clock: VirtualClock) -> float:
+        plant = cluster(clock, Turns().truths, (FILL, 2), (DECODE, 2), racks=racks)
+        kept, dropped = plant.stage(WorkerId(2), kv), plant.stage(WorkerId(3), kv)
+        clock.at(1.0, lambda move: move.cancel(), dropped)
+        await kept
+        return clock.now()
+
+    assert run_virtual(main) == pytest.approx(1.5)
+
+
+def test_a_cancelled_fill_frees_its_worker_with_the_chunk_under_way() -> None:
+    async def main(clock: VirtualClock) -> float:
+        turns = Turns()
+        plant = cluster(clock, turns.truths, (FILL, 1), (DECODE, 1))
+        long, short = plant.fill(W0, turns.make(5120, 2), ANY), plant.fill(W0, turns.make(10, 2), ANY)
+        clock.at(0.013, lambda fill: fill.cancel(), long)
+        filled = await short
+        return filled.started_s
+
+    spans = list(chunk_spans_s(TIMES, 5120, 0, 512))
+    end = spans[0] if spans[0] >= 0.013 else spans[0] + spans[1]
+    assert run_virtual(main) == pytest.approx(end)
+
+
+def test_a_withdrawn_decode_frees_memory_for_whoever_asks_at_that_instant() -> None:
+    spec = configuration("d", Role.DECODE, slots=4, kv_capacity_tokens=1000)
+
+    async def main(clock: VirtualClock) -> None:
+        turns = Turns()
+        plant = cluster(clock, turns.truths, (spec, 1))
+        held = plant.decode(W0, turns.make(600, 300), Staged(ANY, 0.0))
+        other = turns.make(500, 3)
+        await clock.sleep_until(0.0201)
+        assert not plant.room(W0, other)
+        held.cancel()
+        assert plant.room(W0, other)
+        await plant.decode(W0, other, Staged(ANY, 0.0))
+
+    run_virtual(main)
+
+
+def test_a_context_too_large_for_every_worker_overflows_and_is_told_apart_from_a_full_one() -> None:
+    small = configuration("small", Role.AGGREGATED, kv_capacity_tokens=500)
+
+    async def main(clock: VirtualClock) -> None:
+        turns = Turns()
+        plant = cluster(clock, turns.truths, (small, 1))
+        assert not plant.fits(turns.make(500, 2))
+        assert plant.fits(turns.make(499, 2))
+        with pytest.raises(ContextOverflow, match="do not fit worker 0"):
+            await plant.fill(W0, turns.make(600, 2), ANY)
+        growing = turns.make(400, 300)
+        with pytest.raises(ContextOverflow, match="outgrown every worker"):
+            await whole(plant, growing, W0, W0)
+        assert plant.read().extra["overflow_total"] == 1
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize("preemption", ["recompute", "swap"])
+def test_an_aggregated_worker_preempts_the_youngest_and_it_ends_all_the_same(preemption: str) -> None:
+    spec = configuration(
+        "both",
+        Role.AGGREGATED,
+        kv_capacity_tokens=1000,
+        chunk_tokens=256,
+        preemption=preemption,
+        kv_bytes_per_token=1e5,
+        swap_bytes_per_s=1e10,
+    )
+
+    async def main(clock: VirtualClock) -> tuple[list[int], list[float]]:
+        turns = Turns()
+        plant = cluster(clock, turns.truths, (spec, 1))
+        preempted = [0, 0, 0]
+        ends = [0.0] * 3
+
+        async def live(i: int) -> None:
+            turn = turns.make(250, 200)
+            filled = await plant.fill(W0, turn, ANY)
+            while True:
+                try:
+                    await plant.decode(W0, turn, Staged(filled.kv, 0.0))
+                except Preempted:
+                    preempted[i] += 1
+                    continue
+                ends[i] = clock.now()
+                return
+
+        await asyncio.gather(*(live(i) for i in range(3)))
+        pool = plant.read().pools["both"]
+        assert pool.preempted_total == sum(preempted)
+        assert (pool.busy_slots, pool.queued_turns, pool.kv_used_tokens) == (0, 0, 0)
+        assert not turns.truths
+        return preempted, ends
+
+    preempted, ends = run_virtual(main)
+    assert preempted == [0, 0, 1]
+    assert max(ends) == ends[2]
+
+
+def test_reconfiguration_takes_load_and_warm_time_and_opens_a_new_epoch() -> None:
+    warm = configuration("decode2", Role.DECODE, load_s=30.0, warm_s=5.0)
+
+    async def main(clock: VirtualClock) -> None:
+        turns = Turns()
+        plant = cluster(clock, turns.truths, (FILL, 2), (warm, 0))
+        assert [(fact.kind, fact.info.worker) for fact in plant.facts() if fact.info] == [("joined", 0), ("joined", 1)]
+        busy = plant.fill(W0, turns.make(100, 2), ANY)
+        with pytest.raises(SteadyflowError, match="worker 0 is not drained: 1 turns"):
+            plant.reconfigure(W0, warm.name)
+        await busy
+        change = plant.reconfigure(W0, warm.name)
+        pools = plant.read().pools
+        assert (pools["fill"].active_workers, pools["decode2"].pending_workers) == (1, 1)
+        with pytest.raises(WorkerLost, match="serves nothing now"):
+            await plant.fill(W0, turns.make(100, 2), ANY)
+        began = clock.now()
+        info = (await change).info
+        assert clock.now() - began == 35.0
+        assert (info.epoch, info.configuration, info.role) == (1, "decode2", Role.DECODE)
+        pools = plant.read().pools
+        assert (pools["decode2"].active_workers, pools["decode2"].pending_workers) == (1, 0)
+        assert [fact.kind for fact in plant.facts()] == ["joined"]
+        with pytest.raises(SteadyflowError, match="it cannot fill"):
+            plant.fill(W0, turns.make(100, 2), ANY)
+
+    run_virtual(main)
+
+
+def test_a_lost_worker_fails_its_work_and_comes_back_empty_in_a_new_epoch() -> None:
+    racks = [RackSpec(count=2, workers=1, uplink_bytes_per_s=1e9)]
+    fault = FaultSpec(kind="lost", at_s=0.5, until_s=2.0, worker=1)
+
+    async def main(clock: VirtualClock) -> None:
+        turns = Turns()
+        plant = cluster(clock, turns.truths, (FILL, 1), (DECODE, 1), racks=racks, faults=[fault])
+        list(plant.facts())
+        turn = turns.make(1000, 200)
+        decoding = plant.decode(WorkerId(1), turn, Staged(ANY, 0.0))
+        coming = plant.stage(WorkerId(1), KvRef(EMPTY_CHAIN, 10_000, W0))
+        results = await asyncio.gather(decoding, coming, return_exceptions=True)
+        assert [type(result) for result in results] == [WorkerLost, WorkerLost]
+        assert clock.now() == 0.5
+        pool = plant.read().pools["decode"]
+        assert (pool.active_workers, pool.busy_slots) == (0, 0)
+        await clock.sleep_until(2.5)
+        began = clock.now()
+        await plant.decode(WorkerId(1), turn, Staged(ANY, 0.0))
+        done = TIMES.steps_within(1, 1000, 0.5)
+        again = TIMES.mixed_s(0, 0, done, 1000) + TIMES.span_s(1, 1000 + done, 199 - done)
+        assert clock.now() - began == pytest.approx(
+            again, rel=1e-9
+        )  # what it had generated is text: computed, not lost
+        assert [(fact.kind, fact.info.epoch) for fact in plant.facts() if fact.info] == [("lost", 1), ("joined", 1)]
+
+    run_virtual(main)
+
+
+def test_a_slowed_worker_finishes_its_step_at_the_old_speed_then_steps_slower() -> None:
+    flat = LinearTimes(base_s=0.1, per_sequence_s=0.0, per_kv_token_s=0.0, per_new_token_s=0.0)
+    spec = configuration("d", Role.DECODE, times=flat)
+    fault = FaultSpec(kind="slowed", at_s=0.25, until_s=1.15, worker=0, factor=3.0)
+
+    async def main(clock: VirtualClock) -> float:
+        turns = Turns()
+        plant = cluster(clock, turns.truths, (spec, 1), faults=[fault])
+        await plant.decode(W0, turns.make(10, 11), Staged(ANY, 0.0))
+        return clock.now()
+
+    # three steps to 0.3, three slow ones to 1.2, four more.
+    assert run_virtual(main) == pytest.approx(1.6)
+
+
+def test_a_dead_link_holds_its_transfers_until_it_is_up() -> None:
+    racks = [RackSpec(count=2, workers=1, uplink_bytes_per_s=1e9)]
+    fault = FaultSpec(kind="link_down", at_s=0.25, until_s=4.0, rack=1, factor=math.inf)
+
+    async def main(clock: VirtualClock) -> float:
+        plant = cluster(clock, Turns().truths, (FILL, 1), (DECODE, 1), racks=racks, faults=[fault])
+        await plant.stage(WorkerId(1), KvRef(EMPTY_CHAIN, 10_000, W0))
+        kinds = [fact.kind for fact in plant.facts()]
+        assert kinds == ["joined", "joined", "link_down", "link_up"]
+        return clock.now()
+
+    assert run_virtual(main) == pytest.approx(4.75)
+
+
+def recorded(**changes: Any) -> ConfigurationSpec:
+    return configuration("replay", Role.AGGREGATED, times=None, **changes)
+
+
+@pytest.mark.parametrize(("slots", "ends"), [(None, [3.0, 2.0, 1.0]), (1, [3.0, 5.0, 6.0])])
+def test_recorded_turns_take_their_recorded_time(slots: int | None, ends: list[float]) -> None:
+    async def main(clock: VirtualClock) -> list[float]:
+        turns = Turns()
+        plant = cluster(clock, turns.truths, (recorded(slots=slots), 1))
+        made = [turns.make(100, 5, service_s=s) for s in (3.0, 2.0, 1.0)]
+        return [last for _, last in await asyncio.gather(*(whole(plant, turn, W0, W0) for turn in made))]
+
+    assert run_virtual(main) == ends
+
+
+def test_a_recorded_plant_refuses_a_turn_without_a_recorded_time() -> None:
+    async def main(clock: VirtualClock) -> None:
+        turns = Turns()
+        plant = cluster(clock, turns.truths, (recorded(slots=None), 1))
+        with pytest.raises(SteadyflowError, match="turn 0 has no recorded server time"):
+            await whole(plant, turns.make(10, 5), W0, W0)
+
+    run_virtual(main)
+
+
+@pytest.mark.slow
+def test_fill_workers_fed_from_one_line_are_an_m_g_n_queue() -> None:
+    """Mean wait against Erlang's C times the Allen-Cunneen factor (c_a^2 + c_s^2) / 2; exact for M/M/N."""
+    n, rho, count = 4, 0.8, 60_000
+    flat = LinearTimes(base_s=0.0, per_sequence_s=0.0, per_kv_token_s=0.0, per_new_token_s=1e-4)
+    spec = configuration("fill", Role.FILL, times=flat, chunk_tokens=10**9)
+    rng = np.random.default_rng(3)
+    lengths = np.maximum(1, rng.exponential(1000.0, count)).astype(int)
+    mean_s = lengths.mean() * 1e-4
+    at = np.cumsum(rng.exponential(mean_s / (rho * n), count))
+
+    async def main(clock: VirtualClock) -> tuple[float, float]:
+        turns = Turns()
+        plant = cluster(clock, turns.truths, (spec, n), (DECODE, 1))
+        idle, line, waits = list(range(n)), list[int](), [0.0] * count
+        inside = 0.0
+
+        def serve() -> None:
+            while idle and line:
+                worker, i = idle.pop(), line.pop(0)
+                waits[i] = clock.now() - at[i]
+                fill = plant.fill(WorkerId(worker), turns.make(int(lengths[i]), 1), ANY)
+                fill.add_done_callback(lambda _, worker=worker: (idle.append(worker), serve()))
+
+        for i in range(count):
+            await clock.sleep_until(float(at[i]))
+            inside += n - len(idle)
+            line.append(i)
+            serve()
+        await clock.sleep_until(float(at[-1]) + 100.0)
+        return float(np.mean(waits)), inside / count
+
+    wait, busy = run_virtual(main)
+    load = rho * n
+    tail = load**n / math.factorial(n) / (1 - rho)
+    erlang_c = tail / (sum(load**k / math.factorial(k) for k in range(n)) + tail)
+    assert wait == pytest.approx(erlang_c * mean_s / (n * (1 - rho)), rel=0.08)
+    assert busy == pytest.approx(load, rel=0.02)  # arrivals see time averages, and those are rho N

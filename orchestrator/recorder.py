@@ -144,8 +144,11 @@ class Recorder:
             self._numeric[type(message)] = names
         for name in names:
             value = getattr(message, name)
-            if value is None or isinstance(value, int | float):
-                self._put(f"{prefix}.{name}", NAN if value is None else value)
+            column = f"{prefix}.{name}"
+            if isinstance(value, int | float):
+                self._put(column, value)
+            elif value is None and column in self._bins:  # measured, or set, before: not now
+                self._put(column, NAN)
 
     def saw(self, slot: Slot, reading: Readings, command: Commands) -> None:
         """Note what a law saw and said; the last one in a bin is kept."""

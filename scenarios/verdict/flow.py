@@ -101,10 +101,13 @@ def cost_of(flow: Flow, added_s: float | None = None) -> Cost:
 def worst(verdicts: Mapping[str, SignalVerdict]) -> SignalVerdict | None:
     """Return the verdict that a headline tells: the worst word; among equals the largest swing; None if there is none.
 
-    Among cycles the decode pool's own verdict speaks first, for its swing is what costs.
+    A decode pool that oscillates speaks for the run, for its swing is what costs.
     """
     if not verdicts:
         return None
+    pool = verdicts.get("decode_occupancy_ratio")
+    if pool is not None and pool.oscillates:
+        return pool
     order = {word: place for place, word in enumerate(SEVERITY)}
     return min(
         verdicts.values(),

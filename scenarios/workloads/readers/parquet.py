@@ -3,8 +3,8 @@
 Columns: `conversation`, `start_s` [s, null: no shared clock], `block_tokens` [tokens]; `stream` (number),
 `stream_name`, `relation`, `tool_tokens`, `system_tokens` [tokens]; `ordinal`, `t_s`, `think_s`, `service_s` [s, null:
 missing], `prompt_tokens`, `output_tokens` [tokens], `stop`, `starter`, `model` (names); `run_first`, `run_blocks`
-(lists: block runs), `wait_stream`, `wait_ordinal` (lists: requests that must end first). The file's metadata holds the corpus's name,
-format, scope, and the repairs that its first reading counted.
+(lists: block runs), `wait_stream`, `wait_ordinal` (lists: requests that must end first). The file's metadata holds the
+corpus's name, format, scope, and the repairs that its first reading counted.
 """
 
 from __future__ import annotations

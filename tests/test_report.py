@@ -25,7 +25,7 @@ from scenarios.report.page import page
 from scenarios.report.panel import shown
 from scenarios.report.panels.repetition import by_period
 from scenarios.report.panels.timeline import LANES, strips
-from scenarios.report.table import verdict_table
+from scenarios.report.table import BAD, GOOD, MIXED, tone, verdict_table
 from scenarios.run.figures import DASHES, PALETTE, look, thin
 from scenarios.run.record import RunData, write
 from scenarios.run.result import Run
@@ -249,7 +249,7 @@ def test_the_timeline_draws_the_turns_of_its_workers() -> None:
 
 def test_the_answer_counts_who_swings_and_names_the_best_of_the_rest(runs: list[RunData]) -> None:
     said = answer(shown(runs))
-    assert said.startswith("1 of 2 candidates swing or starve; of the others, predictive_buffer keeps most")
+    assert said.startswith("1 of 2 candidates starve, or swing at a cost; of the others, predictive_buffer keeps most")
     assert answer(shown(runs[:1])).startswith("retirement_gate: limit cycle, period 3")
 
 
@@ -260,3 +260,20 @@ def test_the_table_fits_the_terminal_and_says_what_it_left_out(runs: list[RunDat
     said = " ".join(lines)
     assert all(word in said for word in ("retirement_gate", "predictive_buffer", "in use", "starved"))
     assert ("for want of width without: TPOT" in said) == (width < 160)
+
+
+@pytest.mark.parametrize(
+    ("headline", "colour"),
+    [
+        ("limit cycle, period 33.4 s, cost 21 %, starved", BAD),
+        ("limit cycle, period 0.513 s, cost 0 %, fed", MIXED),
+        ("limit cycle, period 4.83 s, cost 4 %, fed", BAD),
+        ("steady, cost 67 %, starved", BAD),
+        ("steady, saturated", MIXED),
+        ("steady, fed", GOOD),
+        ("unbounded backlog_turns, saturated", BAD),
+        ("quasi cycle, period 7.4 s, cost 1 %, fed", MIXED),
+    ],
+)
+def test_a_harmless_ripple_is_not_sold_as_a_disaster(headline: str, colour: str) -> None:
+    assert tone(headline) == colour

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from scenarios.errors import UserError
+
+if TYPE_CHECKING:
+    from scenarios.run.record import RunData
 
 
 def report(
@@ -24,9 +28,15 @@ def report(
     folders = [folder for path in runs for folder in runs_in(path)]
     if out is not None and out.is_dir():
         raise UserError(f"{out}: is a folder; --out names the page, such as {out / 'report.html'}")
-    loaded = [load(folder) for folder in dict.fromkeys(folders)]
-    page = write_report(loaded, out or (runs[0] if len(runs) == 1 else folders[0]) / "report.html")
+    loaded = {folder: load(folder) for folder in dict.fromkeys(folders)}
+    page = write_report(sorted(loaded.values(), key=_place), out or runs[0] / "report.html")
     typer.echo(f"report: {page}")
     if perfetto:
-        for folder, data in zip(dict.fromkeys(folders), loaded):
+        for folder, data in loaded.items():
             typer.echo(f"trace:  {write_trace(data, folder / 'trace.perfetto.json')}")
+
+
+def _place(run: RunData) -> int:
+    """Return the candidate's place in its scenario: a page reads in that order, whatever the folders are called."""
+    names = [one.get("name") for one in tomllib.loads(run.scenario_toml).get("candidates", [])]
+    return names.index(run.candidate) if run.candidate in names else len(names)

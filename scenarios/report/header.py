@@ -32,13 +32,17 @@ def top(runs: Sequence[Shown]) -> str:
 
 
 def answer(runs: Sequence[Shown]) -> str:
-    """Say in a sentence how many candidates swing or starve, and which of the calm ones uses the pool best."""
+    """Say in a sentence how many candidates starve or swing at a cost, and which of the others uses the pool best."""
     said = {s.name: headline(s.run.summary) for s in runs}
     if len(runs) == 1:
         return f"{runs[0].name}: {said[runs[0].name]}."
     calm = [s for s in runs if tone(said[s.name]) != BAD]
     bad = len(runs) - len(calm)
-    first = f"{bad} of {len(runs)} candidates swing or starve" if bad else "No candidate swings or starves"
+    first = (
+        f"{bad} of {len(runs)} candidates starve, or swing at a cost"
+        if bad
+        else "No candidate starves, or swings at a cost"
+    )
     used = {s.name: (s.run.summary.get("flow") or {}).get("decode_utilization_ratio") or 0.0 for s in calm}
     if not calm:
         return f"{first}."

@@ -129,5 +129,11 @@ def swing_title(
             return f"{s.name} holds {low}{unit}"
         return f"{s.name} moves between {low} and {high}{unit}{period_text(s.run, signal)}"
 
+    ends = {tuple(plain(scale * end) for end in r) for _, r in found}
+    if len(found) > 1 and len(ends) == 1:
+        low, high = ends.pop()
+        return f"{subject}: every candidate " + (
+            f"holds {low}{unit}" if low == high else f"moves between {low} and {high}{unit}"
+        )
     widest = phrase(*found[0])
     return f"{subject}: {widest}" + (f"; {phrase(*found[-1])}" if len(found) > 1 else "")

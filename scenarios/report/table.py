@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,12 +18,17 @@ GOOD, BAD, MIXED = "green", "red", "yellow"
 DROPPED = ("TPOT p50 / p99", "TTFT p50 / p99", "goodput", "theory", "E2E p50 / p99")
 WORDS = {"verdict": 22, "theory": 22}
 GAP = 2
+# A ripple that costs less than this is worth a word and no alarm.
+HARMLESS_PERCENT = 2
 
 
 def tone(headline: str) -> str:
-    """Return the colour for a headline: red for what swings or starves, green for steady and fed."""
-    if headline.startswith(("limit cycle", "unbounded", "echo")) or "starved" in headline:
+    """Return the colour for a headline: red for what starves, or swings at a cost; green for steady and fed."""
+    if headline.startswith("unbounded") or "starved" in headline:
         return BAD
+    if headline.startswith(("limit cycle", "echo")):
+        cost = re.search(r"cost (\d+) %", headline)
+        return MIXED if cost is not None and int(cost[1]) < HARMLESS_PERCENT else BAD
     return GOOD if headline.startswith(("steady", "constant")) and "saturated" not in headline else MIXED
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from scenarios.report.numbers import plain
-from scenarios.report.panel import Panel, Shown, frame, has, time_axis
+from scenarios.report.panel import Panel, Shown, frame, has, reach, time_axis
 from scenarios.run.figures import level
 from scenarios.run.metrics import bins_inside
 
@@ -61,11 +61,20 @@ def panel(runs: Sequence[Shown]) -> Panel | None:
     time_axis(figure, runs, rows=len(runs))
     return Panel(
         div="panel-stages",
-        title="In flight by stage, on average: " + "; ".join(_phrase(s) for s in (runs if len(runs) < 3 else runs[:2])),
+        title="In flight by stage, on average: " + "; ".join(_phrase(s) for s in _apart(runs)),
         note="What has been admitted and not retired. Filling is the dead time that a gate on occupancy cannot see.",
         figure=figure,
         in_time=True,
     )
+
+
+def _apart(runs: Sequence[Shown]) -> Sequence[Shown]:
+    # The widest and the calmest tell the story; the strips show all.
+    def swing(s: Shown) -> float:
+        ends = reach(s.run, "in_flight_turns_mean")
+        return ends[1] - ends[0] if ends is not None else 0.0
+
+    return runs if len(runs) < 3 else [max(runs, key=swing), min(runs, key=swing)]
 
 
 def _phrase(s: Shown) -> str:

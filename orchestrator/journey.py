@@ -140,6 +140,7 @@ class Journey:
                         inside = True
                     now_s = self._clock.now()
                     ledger.move(turn, DECODING, now_s)
+                    turn.joined_s = now_s  # the plant may say a later instant; the run may end before it does
                     if buffered:
                         self._ready.give()
                         buffered = False

@@ -1,0 +1,113 @@
+"""An orchestrator from a scenario, one of its candidates and a seed."""
+
+from __future__ import annotations
+
+import math
+
+from orchestrator.admission import ClassSpec, DoorLimits
+from orchestrator.clock import Clock
+from orchestrator.orchestrator import Orchestrator, OrchestratorSpec
+from orchestrator.ports import Source
+from orchestrator.reconfigure import ReconfigureSpec
+from orchestrator.recorder import Sink
+from orchestrator.telemetry import TelemetrySpec
+from orchestrator.turn import ClassName
+from plant.fluid import Fluid, FluidSpec
+from plant.truth import Truths
+from scenarios.build import laws, plants, workloads
+from scenarios.errors import UserError
+from scenarios.schema.laws import Candidate
+from scenarios.schema.plants import FluidPlant
+from scenarios.schema.scenario import Scenario
+from scenarios.schema.workloads import PoissonWorkload, SaturatedWorkload, StepWorkload
+
+
+def spec(scenario: Scenario, seed: int) -> OrchestratorSpec:
+    """Return the orchestrator's own part of a scenario."""
+    door, record = scenario.admission, scenario.record
+    return OrchestratorSpec(
+        seed=seed,
+        horizon_s=scenario.horizon_s,
+        classes=tuple(
+            ClassSpec(name=ClassName(name), ttft_s=c.ttft_s, tpot_s=c.tpot_s, weight=c.weight, priority=c.priority)
+            for name, c in scenario.classes.items()
+        ),
+        door=DoorLimits(
+            max_release_per_s=_or_inf(door.max_release_per_s),
+            slew_per_s2=_or_inf(door.slew_per_s2),
+            queue_limit_turns=door.queue_limit_turns,
+            order=door.order,
+        ),
+        telemetry=TelemetrySpec(**scenario.telemetry.model_dump()),
+        reconfigure=ReconfigureSpec(**scenario.reconfigure.model_dump()),
+        ready_capacity_turns=scenario.ready.capacity_turns,
+        smoothing_s=door.smoothing_s,
+        midnight_s=scenario.control.midnight_s,
+        drain_s=scenario.drain_s,
+        snapshot_s=scenario.dispatch.snapshot_s,
+        bin_s=scenario.bin_s,
+        record_moves=record.events == "all",
+    )
+
+
+def _or_inf(value: float | None) -> float:
+    return math.inf if value is None else value
+
+
+def orchestrator(
+    scenario: Scenario, candidate: Candidate, seed: int, clock: Clock, sink: Sink
+) -> tuple[Orchestrator, Source]:
+    """Join a scenario's workload, plant and one candidate's laws under an orchestrator on `clock`."""
+    truths = Truths()
+    source = workloads.source(scenario, seed, clock, truths)
+    make = laws.router_maker(candidate.routing, seed)
+    routers = range(scenario.dispatch.routers)
+    made = Orchestrator(
+        clock,
+        spec(scenario, seed),
+        plants.plant(scenario, clock, truths),
+        source,
+        laws.held_or_made(scenario, candidate),
+        [make() for _ in routers],
+        [make() for _ in routers],
+        sink,
+    )
+    return made, source
+
+
+def fluid(scenario: Scenario, candidate: Candidate) -> Fluid:
+    """Join the fluid plant to one candidate's admission law.
+
+    Raises
+    ------
+    UserError
+        The law or the residence has no fluid form.
+    """
+    part, door = scenario.plant, scenario.admission
+    assert isinstance(part, FluidPlant)
+    law = laws.admission(candidate.admission, scenario.period_s("admission", candidate.admission))
+    steps: list[tuple[float, float]] | None
+    match scenario.workload:
+        case SaturatedWorkload():
+            steps = None
+        case PoissonWorkload():
+            steps = [(0.0, scenario.workload.rate_per_s)]
+        case StepWorkload():
+            steps = [(step.at_s, step.rate_per_s) for step in scenario.workload.steps]
+    rates = steps or []
+    waiting = scenario.workload.waiting_turns if isinstance(scenario.workload, SaturatedWorkload) else 0
+    fluid_spec = FluidSpec(
+        slots=part.slots,
+        dead_time_s=part.dead_time_s,
+        residence=plants.residence(part.residence),
+        max_release_per_s=_or_inf(door.max_release_per_s),
+        arrivals_per_s=None if steps is None else lambda t: [rate for at_s, rate in rates if at_s <= t][-1],
+        waiting_turns=waiting,
+        horizon_s=scenario.horizon_s,
+        step_s=part.step_s,
+        bin_s=scenario.bin_s,
+    )
+    try:
+        return Fluid(fluid_spec, law)
+    except ValueError as error:
+        raise UserError(f"plant.kind fluid, candidate {candidate.name}: {error}") from error

@@ -1,0 +1,53 @@
+"""From a workload's table to a source of turns."""
+
+from __future__ import annotations
+
+from orchestrator.clock import Clock
+from orchestrator.ports import Source
+from orchestrator.turn import ClassName
+from plant.truth import Truths
+from scenarios.errors import UserError, nearest
+from scenarios.schema.scenario import Scenario
+from scenarios.schema.workloads import (
+    ClassShare,
+    LengthLaw,
+    PoissonWorkload,
+    SaturatedWorkload,
+    StepWorkload,
+    Synthetic,
+)
+from scenarios.workloads.synthetic import ClassMix, Lengths, Poisson, Saturated, TurnFactory
+
+
+def source(scenario: Scenario, seed: int, clock: Clock, truths: Truths) -> Source:
+    """Return the scenario's source of turns."""
+    part = scenario.workload
+    factory = TurnFactory(seed, part.kind, mixes(part, list(scenario.classes)), truths)
+    match part:
+        case SaturatedWorkload():
+            return Saturated(clock, factory, part.waiting_turns)
+        case PoissonWorkload():
+            return Poisson(clock, factory, seed, [(0.0, part.rate_per_s)], part.turns)
+        case StepWorkload():
+            return Poisson(clock, factory, seed, [(step.at_s, step.rate_per_s) for step in part.steps], part.turns)
+
+
+def mixes(part: Synthetic, classes: list[str]) -> list[ClassMix]:
+    """Return each class's share and lengths; without `by_class`, every class has an equal share."""
+    for name in part.by_class:
+        if name not in classes:
+            raise UserError(f"workload.by_class.{name}: no such class{nearest(name, classes)}")
+    shares = part.by_class or {name: ClassShare() for name in classes}
+    return [
+        ClassMix(
+            name=ClassName(name),
+            share=own.share,
+            prompt=_lengths(own.prompt or part.prompt),
+            output=_lengths(own.output or part.output),
+        )
+        for name, own in shares.items()
+    ]
+
+
+def _lengths(law: LengthLaw) -> Lengths:
+    return Lengths(shape=law.shape, mean_tokens=law.mean_tokens, cv_ratio=law.cv_ratio, high_tokens=law.high_tokens)

@@ -69,6 +69,10 @@ class View:
         """Return the plant's estimate of fetching or rebuilding the turn's context there."""
         return self._pool.plant.cost_s(worker, turn)
 
+    def waiting(self) -> int:
+        """Return how many turns stand in line, those among them that have since been cancelled included."""
+        return len(self._pool.line)
+
     def __len__(self) -> int:
         return len(self._pool.workers)
 

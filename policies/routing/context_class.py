@@ -1,0 +1,69 @@
+"""Match the length of a context to workers prepared for it: short and long prefill, short- and long-context decode.
+
+    g     the class of the turn: bounds_tokens[g-1] <= prompt < bounds_tokens[g]     -
+    i*    the less loaded of two workers drawn among those prepared for g            turns
+
+A long fill in front of short ones makes all of them late; intervals of size keep them apart. Where the turn's own class
+has no open worker it may spill to the next longer class, never to a shorter one. Source: essay E17 and E21 (prepared
+configurations); Harchol-Balter, Crovella and Murta, "On choosing a task assignment policy for a distributed server
+system" (1999). Missing data: in a pool with none of the named configurations, the least loaded worker.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from orchestrator.ports import PoolView
+from orchestrator.rng import uniform
+from orchestrator.turn import TurnView, WorkerId
+
+STREAM = 0x434F4E54455854  # a stream of its own, so that the draw is independent of the view's
+
+
+class ContextClass:
+    """Choose among the workers prepared for the turn's length.
+
+    Parameters
+    ----------
+    bounds_tokens : sequence of int, ascending
+        Upper edges of all classes but the last.
+    configurations : sequence of sequences of str
+        Names prepared for each class, one entry more than bounds.
+    spill : bool
+        Whether a class without an open worker borrows one of a longer class.
+    """
+
+    def __init__(
+        self, *, bounds_tokens: Sequence[int], configurations: Sequence[Sequence[str]], spill: bool = True
+    ) -> None:
+        self.bounds_tokens = list(bounds_tokens)
+        self.classes = [frozenset(names) for names in configurations]
+        self.spill = spill
+        self._groups: list[list[WorkerId]] = []
+        self._left = self._sorted_size = 0
+
+    def choose(self, turn: TurnView, pool: PoolView) -> WorkerId | None:
+        """Return a worker of the turn's class, or of a longer one."""
+        if self._left <= 0 or self._sorted_size != len(pool):
+            self._sort(pool)
+        self._left -= 1
+        if not any(self._groups):
+            return pool.least_loaded()
+        own = bisect_right(self.bounds_tokens, turn.prompt_tokens)
+        for group in self._groups[own:] if self.spill else self._groups[own : own + 1]:
+            found = self._best(group, turn, pool)
+            if found is not None:
+                return found
+        return None
+
+    def _best(self, group: list[WorkerId], turn: TurnView, pool: PoolView) -> WorkerId | None:
+        drawn = [group[int(uniform(STREAM, turn.key, k) * len(group))] for k in range(2)] if group else []
+        found = [w for w in drawn if pool.open(w)] or [w for w in group if pool.open(w)]
+        return min(found, key=lambda w: (pool.view(w).load_turns, w), default=None)
+
+    def _sort(self, pool: PoolView) -> None:
+        """Sort the pool's workers by class; done once for as many decisions as there are workers."""
+        views = list(pool)
+        self._groups = [[v.worker for v in views if v.configuration in names] for names in self.classes]
+        self._left = self._sorted_size = len(views)

@@ -41,6 +41,14 @@ class Candidate:
     tries: int
     high_pass: bool
 
+    @property
+    def keeps_phase(self) -> bool:
+        """Tell whether the cycle is still in step with itself eight periods on, as none kept up by noise is.
+
+        A loop kept up by noise with zeta 0.02 has lost two thirds of its autocorrelation by then.
+        """
+        return len(self.heights) >= 8 and bool(self.heights[7] > 0.75 * self.heights[0])
+
     def decrement(self, even: bool) -> float:
         """Return the fall of ln(autocorrelation) a period.
 
@@ -71,8 +79,10 @@ def best_candidate(mean: Floats, high_pass: bool) -> Candidate | None:
             found.append((height, lag, tries, factor, x, acf))
     if not found:
         return None
-    top = max(item[0] for item in found)
-    good = [item for item in found if item[0] >= 0.95 * top]
+    # A coarse level may show a clean beat between a fast cycle and its bins; it then holds little of the movement.
+    whole = float(correlation.detrend(mean, high_pass).var())
+    score = [item[0] * (float(item[4].var()) / whole) ** 0.25 if whole > 0 else 0.0 for item in found]
+    good = [item for item, value in zip(found, score) if value >= 0.95 * max(score)]
     fine = [item for item in good if item[1] >= SAMPLES_GOOD]
     height, lag, tries, factor, x, acf = fine[-1] if fine else good[0]
     lags, heights = correlation.peak_train(acf, lag, floor=max(0.2, 0.25 * height))

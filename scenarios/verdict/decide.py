@@ -154,7 +154,7 @@ def _kind(
         return "echo", f"bunches return after the loop's transit time of {transit_s:.4g} s: admissions copy retirements"
     if decays:
         return "ringing", f"a cycle of {period_s:.4g} s that dies away"
-    if around.cv < limits.envelope_cv:
+    if around.cv < limits.envelope_cv or candidate.keeps_phase:
         return "limit_cycle", f"an even cycle of {period_s:.4g} s that keeps its size (envelope cv {around.cv:.2f})"
     return "quasi_cycle", f"a cycle of {period_s:.4g} s kept up by noise (envelope cv {around.cv:.2f})"
 
@@ -248,7 +248,9 @@ def _with_cycle(
         decrement = -around.growth * candidate.lag
     step_s = candidate.factor * series.step_s
     # A ripple that is real but too small to matter keeps its period; a peak that noise explains has none.
-    told = word != "steady" or (p_value is not None and p_value < limits.p_value and candidate.height > limits.acf_peak)
+    periods = len(candidate.x) / candidate.lag
+    real = p_value is not None and p_value < limits.p_value and candidate.height > limits.acf_peak
+    told = word != "steady" or (real and periods >= limits.min_periods)
     frequency, power = shape.spectrum(series.mean, series.step_s)
     return SignalVerdict(
         signal=series.name,
@@ -260,7 +262,7 @@ def _with_cycle(
         p_value=p_value,
         regularity=correlation.crossing_regularity(candidate.acf),
         envelope_cv=around.cv,
-        periods=len(candidate.x) / candidate.lag,
+        periods=periods,
         cost=(cost or NO_COST).copy(),
         acf_lags_s=np.arange(len(candidate.acf), dtype=np.float64) * step_s,
         acf=candidate.acf,

@@ -38,7 +38,9 @@ def fundamental(x: Floats, period: float) -> Floats:
     frequency = fft.fftfreq(n)
     octaves = np.abs(np.log(np.maximum(frequency, 1e-300) * period)) / np.log(BAND)
     weight = np.where(octaves < 0.8, 1.0, np.where(octaves < 1.2, 0.5 + 0.5 * np.cos(np.pi * (octaves - 0.8) / 0.4), 0))
-    analytic = fft.ifft(fft.fft(padded, n) * np.where(frequency > 0, 2 * weight, 0))
+    # The Nyquist frequency is its own conjugate: it is kept, once.
+    sides = np.where(frequency > 0, 2.0, np.where(frequency == -0.5, 1.0, 0.0))
+    analytic = fft.ifft(fft.fft(padded, n) * sides * weight)
     return np.asarray(analytic[pad : pad + len(x)])
 
 

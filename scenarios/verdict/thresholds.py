@@ -19,6 +19,8 @@ class Thresholds:
     amplitude_ratio: float = 0.03
     envelope_cv: float = 0.35
     min_periods: float = 10.0
+    # With fewer periods only a peak this high leaves the matter open; red noise alone often makes lower ones there.
+    undecided_peak: float = 0.50
     # An envelope that changes by this factor over the window, along a clean exponential, decays (or grows).
     decay_factor: float = 2.5
     # A stock is unbounded when its trend's t, its final over median level, and its drift from high levels agree.

@@ -1,0 +1,70 @@
+"""`steadyflow judge FILE`: the verdict on series from a real cluster or another simulator."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from scenarios.errors import UserError
+
+
+def judge(
+    file: Annotated[Path, typer.Argument(help="A .csv or .parquet (a time column and series), or Prometheus .json.")],
+    time: Annotated[str | None, typer.Option(help="Column of the instants: seconds, an epoch or dates.")] = None,
+    column: Annotated[list[str] | None, typer.Option(help="Judge this series only; may be repeated.")] = None,
+    load: Annotated[str | None, typer.Option(help="Series of the load from outside, to tell a driven swing.")] = None,
+    scale: Annotated[float | None, typer.Option(help="What a swing is measured against; else the mean size.")] = None,
+    dead_time_s: Annotated[float | None, typer.Option(help="The loop's dead time, for the likely mechanism.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Also write a page with pictures.")] = None,
+) -> None:
+    """Say of each series whether it oscillates, how, and what probably makes it."""
+    from scenarios.judge import judge_file
+
+    for name, value in (("--scale", scale), ("--dead-time-s", dead_time_s)):
+        if value is not None and not 0 < value < float("inf"):
+            raise UserError(f"{name}: {value} must be positive and finite")
+    judged = judge_file(file, time=time, columns=column or (), load=load, scale=scale, dead_time_s=dead_time_s)
+    if html is not None:
+        from scenarios.report.judged_page import write_judged
+
+        write_judged(judged, file.name, html)
+    if as_json:
+        typer.echo(json.dumps({"file": file.name, "series": {one.name: one.to_json() for one in judged}}, indent=1))
+        return
+    table = Table(title=f"{file.name}: {len(judged)} series", title_justify="left")
+    for heading in ("series", "verdict", "period", "swing", "reversals/h", "flaps/h", "why, and what makes it"):
+        table.add_column(heading, overflow="fold", justify="right" if heading in NUMBERS else "left")
+    for one in judged:
+        period = one.verdict.period_s
+        table.add_row(
+            one.name,
+            one.verdict.verdict.replace("_", " "),
+            "-" if period is None else f"{period:.4g} s",
+            f"{one.verdict.amplitude_ratio:.1%}",
+            f"{one.reversals_per_hour:.3g}",
+            f"{one.flaps_per_hour:.3g}",
+            "; ".join([one.verdict.reason, *([one.likely] if period is not None else []), *one.notes, *_steps(one)]),
+        )
+    Console().print(table)
+    if html is not None:
+        typer.echo(f"page: {html}")
+
+
+NUMBERS = ("period", "swing", "reversals/h", "flaps/h")
+
+
+def _steps(one: object) -> list[str]:
+    from scenarios.judge import Judged
+
+    assert isinstance(one, Judged)
+    return [
+        f"step at {step.at_s:.4g} s from {step.before:.4g} to {step.after:.4g}: overshoot {step.overshoot_ratio:.0%}, "
+        + ("never settled" if step.settling_s is None else f"settled in {step.settling_s:.4g} s")
+        for step in one.steps
+    ]

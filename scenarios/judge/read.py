@@ -1,0 +1,152 @@
+"""Read series from a CSV, a Parquet file, or the JSON answer of a Prometheus range query."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from scenarios.errors import UserError, nearest
+from scenarios.verdict.words import Floats
+
+TIME_NAMES = ("t_s", "time_s", "t", "time", "timestamp", "ts", "date", "datetime")
+# Numbers beyond these are epochs in milliseconds, microseconds, nanoseconds (all after 2001).
+EPOCHS = ((1e18, 1e-9), (1e15, 1e-6), (1e12, 1e-3))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raw:
+    """A series as it was found: instants in seconds from its file's first, rising; values finite."""
+
+    name: str
+    t_s: Floats
+    values: Floats
+
+
+def read_series(path: Path, *, time: str | None = None, columns: Sequence[str] = ()) -> list[Raw]:
+    """Read every numeric series of a file.
+
+    Parameters
+    ----------
+    path : Path
+        `.csv`, `.parquet` (one row an instant, one column a series) or `.json` (a Prometheus range query).
+    time : str, optional
+        Column of the instants: seconds, an epoch, or dates. By default one with a usual name, else the first.
+    columns : sequence of str
+        Keep these only; empty keeps all.
+
+    Raises
+    ------
+    UserError
+        When the file cannot be read, holds no series, or lacks a column that was asked for.
+    """
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+    readers = {".csv": _csv, ".parquet": _parquet}
+    if path.suffix == ".json":
+        found = _prometheus(path)
+    elif path.suffix in readers:
+        found = _columns(path, readers[path.suffix](path), time)
+    else:
+        raise UserError(f"{path}: `{path.suffix}` is not understood; give a .csv, .parquet or .json (Prometheus) file")
+    names = [one.name for one in found]
+    for name in columns:
+        if name not in names:
+            raise UserError(f"{path}: no series `{name}`{nearest(name, names)}; there are {', '.join(names[:8])}")
+    kept = [one for one in found if not columns or one.name in columns]
+    if not kept:
+        raise UserError(f"{path}: holds no numeric series beside the time column")
+    return kept
+
+
+def _csv(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_csv(path, comment="#", skipinitialspace=True)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not a readable CSV with a header line: {str(error).splitlines()[0]}") from None
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(path)
+    except (ValueError, OSError) as error:
+        raise UserError(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from None
+
+
+def _columns(path: Path, table: pd.DataFrame, time: str | None) -> list[Raw]:
+    if len(table.columns) < 2:
+        raise UserError(f"{path}: one column is not enough: a time column and at least one series are needed")
+    names = [str(name) for name in table.columns]
+    if time is not None and time not in names:
+        raise UserError(f"{path}: no time column `{time}`{nearest(time, names)}")
+    clock = time or next((name for name in names if name.lower() in TIME_NAMES), names[0])
+    at = _seconds(path, clock, table[clock])
+    found = []
+    for name in names:
+        if name == clock:
+            continue
+        values = pd.to_numeric(table[name], errors="coerce").to_numpy(dtype=np.float64)
+        if np.isfinite(values).any():
+            found.append(_tidy(name, at, values))
+    return _from_zero(found)
+
+
+def _seconds(path: Path, name: str, column: pd.Series) -> Floats:
+    plain = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)
+    if np.isfinite(plain).mean() > 0.9:
+        largest = float(np.nanmax(np.abs(plain)))
+        return np.asarray(plain * next((factor for least, factor in EPOCHS if largest >= least), 1.0))
+    dates = pd.to_datetime(column, errors="coerce", utc=True, format="mixed")
+    bad = np.flatnonzero(dates.isna())
+    if len(bad):
+        row, value = int(bad[0]) + 2, column.iloc[int(bad[0])]
+        raise UserError(f"{path}: row {row}, column `{name}`: `{value}` is neither seconds nor a date")
+    whole = dates.dt.tz_localize(None).to_numpy(dtype="datetime64[ns]").astype(np.int64)
+    return np.asarray(whole * 1e-9)
+
+
+def _prometheus(path: Path) -> list[Raw]:
+    try:
+        answer = json.loads(path.read_text(encoding="utf-8"))
+        results = answer["data"]["result"] if "data" in answer else answer["result"]
+        pairs = [(dict(one["metric"]), one["values"]) for one in results]
+        made = [(labels, np.array([[float(t), float(v)] for t, v in values])) for labels, values in pairs]
+    except (ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError):
+        raise UserError(
+            f"{path}: not the answer of a Prometheus range query (a `matrix` under data.result, each with values)"
+        ) from None
+    shared = set.intersection(*({*labels.items()} for labels, _ in made)) if len(made) > 1 else set()
+    return _from_zero(
+        [_tidy(_label(labels, shared), xy[:, 0], xy[:, 1]) for labels, xy in made if xy.ndim == 2 and len(xy)]
+    )
+
+
+def _label(labels: Mapping[str, str], shared: set[tuple[str, str]]) -> str:
+    # Only what tells the series apart, as Prometheus itself would write it.
+    name = labels.get("__name__", "")
+    own = [f'{key}="{value}"' for key, value in sorted(labels.items()) if key != "__name__"]
+    apart = [
+        f'{key}="{value}"' for key, value in sorted(labels.items()) if key != "__name__" and (key, value) not in shared
+    ]
+    inside = apart if shared else own
+    return f"{name}{{{','.join(inside)}}}" if inside else name or "series"
+
+
+def _tidy(name: str, at: Floats, values: Floats) -> Raw:
+    known = np.isfinite(at) & np.isfinite(values)
+    at, values = at[known], values[known]
+    order = np.argsort(at, kind="stable")
+    at, values = at[order], values[order]
+    # Of several samples at one instant the last one stands.
+    last = np.append(np.diff(at) > 0, True) if len(at) else np.empty(0, dtype=bool)
+    return Raw(name=name, t_s=at[last], values=values[last])
+
+
+def _from_zero(found: list[Raw]) -> list[Raw]:
+    starts = [float(one.t_s[0]) for one in found if len(one.t_s)]
+    first = min(starts, default=0.0)
+    return [Raw(name=one.name, t_s=one.t_s - first, values=one.values) for one in found]

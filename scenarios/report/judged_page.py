@@ -1,0 +1,70 @@
+"""The page of `judge`: each series with its verdict, its path and its autocorrelation; opened from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+import numpy as np
+from plotly.offline import get_plotlyjs
+
+from scenarios.judge import Judged
+from scenarios.report.page import CONFIG
+from scenarios.report.panel import frame
+from scenarios.report.style import CSS
+
+# More points than a screen has pixels make the page heavy and show nothing more.
+MOST_POINTS = 4000
+
+
+def judged_page(judged: Sequence[Judged], title: str) -> str:
+    """Return the page as one HTML text; plotly.js is inlined once, and nothing is fetched."""
+    sections = "".join(_section(number, one) for number, one in enumerate(judged))
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)} · Steadyflow</title><style>{CSS}</style><script>{get_plotlyjs()}</script></head>"
+        f"<body><main><h1>{escape(title)}: {_count(judged)}</h1>{sections}</main></body></html>"
+    )
+
+
+def _count(judged: Sequence[Judged]) -> str:
+    moving = sum(one.verdict.oscillates for one in judged)
+    return f"{moving} of {len(judged)} series oscillate by themselves"
+
+
+def _section(number: int, one: Judged) -> str:
+    verdict = one.verdict
+    period = "" if verdict.period_s is None else f", period {verdict.period_s:.4g} s"
+    figure = frame(1, 2, column_widths=[0.65, 0.35], horizontal_spacing=0.08)
+    stride = max(len(one.mean) // MOST_POINTS, 1)
+    at = one.start_s + (np.arange(len(one.mean)) + 0.5) * one.step_s
+    figure.add_scatter(x=at[::stride], y=one.mean[::stride], mode="lines", line={"width": 1.2}, row=1, col=1)
+    lags = max(len(verdict.acf), 1)
+    if verdict.period_s is not None and len(verdict.acf):
+        lags = int(np.searchsorted(verdict.acf_lags_s, 8 * verdict.period_s))
+        figure.add_vline(x=verdict.period_s, line_dash="dot", line_width=1, row=1, col=2)
+    figure.add_scatter(
+        x=verdict.acf_lags_s[:lags], y=verdict.acf[:lags], mode="lines", line={"width": 1.5}, row=1, col=2
+    )
+    figure.update_xaxes(title_text="time (s)", row=1, col=1)
+    figure.update_xaxes(title_text="lag (s)", row=1, col=2)
+    figure.update_yaxes(title_text="autocorrelation", row=1, col=2)
+    body = figure.to_html(full_html=False, include_plotlyjs=False, div_id=f"judged-{number}", config=CONFIG)
+    facts = (
+        f"swing {verdict.amplitude_ratio:.1%} of {one.scale:.4g}; {one.reversals_per_hour:.3g} reversals and "
+        f"{one.flaps_per_hour:.3g} flaps an hour; likely mechanism: {one.likely}"
+    )
+    notes = "".join(f"<p class=note>{escape(note)}</p>" for note in one.notes)
+    return (
+        f"<section><h3>{escape(one.name)}: {verdict.verdict.replace('_', ' ')}{period}</h3>"
+        f"<p>{escape(verdict.reason)}; {escape(facts)}.</p>{notes}{body}</section>"
+    )
+
+
+def write_judged(judged: Sequence[Judged], title: str, path: Path) -> Path:
+    """Write the page and return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(judged_page(judged, title), encoding="utf-8")
+    return path

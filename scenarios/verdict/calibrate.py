@@ -1,0 +1,177 @@
+"""Calibrate the verdict: `python -m scenarios.verdict.calibrate` writes the table that the tests hold the code to.
+
+A thousand and more null series must give at most 4 false alarms in a thousand; every known cycle must be found, with
+its period within 1 %; and the power curve says how small and how short a cycle is still found in noise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from scenarios.verdict import specimens as known
+from scenarios.verdict.decide import judge_signal
+from scenarios.verdict.thresholds import THRESHOLDS
+from scenarios.verdict.words import Floats, Series, SignalVerdict
+
+COMMAND = "python -m scenarios.verdict.calibrate"
+SEED = 20260
+ROWS, BINS, STEP_S = 60, 4000, 0.25
+# A null may be steady or constant; undecided is plain speaking too, but it is counted apart.
+ALARMS = frozenset({"unbounded", "driven", "echo", "limit_cycle", "quasi_cycle", "ringing"})
+POOLS = {
+    "pool_poisson_512_at_0.8": (known.Pool(slots=512, residence_s=5, dead_time_s=1), 0.8),
+    "pool_poisson_64_at_0.9": (known.Pool(slots=64, residence_s=5, dead_time_s=1), 0.9),
+    "pool_erlang4_64_at_0.9": (known.Pool(slots=64, residence_s=5, dead_time_s=1, stages=4), 0.9),
+    "pool_poisson_16_at_0.8": (known.Pool(slots=16, residence_s=5, dead_time_s=1), 0.8),
+}
+AMPLITUDES, PERIODS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0), (12, 15, 20, 40)
+
+
+def nulls(rows: int, bins: int = BINS) -> Iterator[tuple[str, list[Series]]]:
+    """Yield families of series that hold no cycle of their own; a family's generator depends on its name alone."""
+    made = {f"ar1_phi_{phi}": partial(known.red_noise, phi=phi) for phi in (0.9, 0.98, 0.995)}
+    made |= {f"reflected_walk_{load}": partial(known.reflected_walk, load=load) for load in (0.8, 0.95)}
+    made |= {f"diurnal_ar1_{phi}": partial(known.diurnal, phi=phi) for phi in (0.9, 0.98)}
+    for name, make in made.items():
+        x = make(_rng(name), rows, bins)
+        # Scaled so that the effect floors do not decide: a swing is measured against three standard deviations.
+        stock = name.startswith("reflected")
+        yield name, [Series(name=name, step_s=STEP_S, mean=y, scale=3 * float(y.std()), stock=stock) for y in x]
+    for name, (pool, load) in POOLS.items():
+        yield name, pool_nulls(name, pool, load, rows, bins)
+
+
+def pool_nulls(name: str, pool: known.Pool, load: float, rows: int, bins: int) -> list[Series]:
+    """Return occupancy, ready buffer and retirements of open pools under Poisson arrivals."""
+    n, full = pool.slots, pool.slots / pool.residence_s
+    made = known.run_pool(
+        pool,
+        known.Control(law="open", base_per_s=load * full),
+        rng=_rng(name),
+        rows=rows,
+        warmup_s=20 * pool.residence_s,
+        window_s=bins * STEP_S,
+    )
+    found = [
+        Series(name="busy", step_s=STEP_S, mean=x / n, minimum=a / n, maximum=b / n, scale=1.0, one_turn=1 / n)
+        for x, a, b in zip(made.busy, made.busy_min, made.busy_max)
+    ]
+    found += [Series(name="ready", step_s=STEP_S, mean=x, scale=n, stock=True, one_turn=1.0) for x in made.ready]
+    return found + [
+        Series(name="retired", step_s=STEP_S, mean=x, scale=full, one_turn=1 / STEP_S, flow=True)
+        for x in made.retired_per_s
+    ]
+
+
+def cycles(rows: int) -> Iterator[tuple[str, str, float, list[Series]]]:
+    """Yield (family, word, period in seconds, series) of noisy waves whose period is exact."""
+    t = np.arange(BINS) * STEP_S
+    for period in (3.7, 11.3, 33.4, 81.0):
+        for name, shape in SHAPES.items():
+            rng = _rng(f"{name} {period}")
+            phase = (t / period + rng.uniform(size=(rows, 1))) % 1.0
+            noise = known.red_noise(rng, rows, BINS, 0.9) * np.sqrt(1 - 0.9**2)
+            wave = 0.5 * shape(phase) + 0.25 * noise
+            yield f"{name}_{period}s", "limit_cycle", period, [_plain(x, 1.0) for x in wave]
+    pool = known.Pool(slots=512, residence_s=10, dead_time_s=10, stages=100)
+    ring = known.ring(_rng("ring"), rows=rows, members=512, pool=pool, window_s=1000)
+    yield "ring_erlang_100", "echo", 20.0, [_plain(x / 512, 1.0) for x in ring.busy]
+
+
+SHAPES: dict[str, Callable[[Floats], Floats]] = {
+    "sine": lambda p: np.sin(2 * np.pi * p),
+    "square": lambda p: np.where(p < 0.4, 1.0, -1.0),
+    "sawtooth": lambda p: 2 * p - 1,
+    "relay": lambda p: np.where(p < 0.5, 1 - 2 * np.exp(-6 * p), 2 * np.exp(-6 * (p - 0.5)) - 1),
+}
+
+
+def power(rows: int) -> list[dict[str, float]]:
+    """Return the share of sines found in red noise (phi 0.9), by amplitude over the noise's sd and by periods."""
+    found = []
+    for periods in PERIODS:
+        for amplitude in AMPLITUDES:
+            rng = _rng(f"power {periods} {amplitude}")
+            noise = known.red_noise(rng, rows, 2000, 0.9) * np.sqrt(1 - 0.9**2)
+            phase = 2 * np.pi * (rng.uniform(size=(rows, 1)) + np.arange(2000) * periods / 1999)
+            words = [judge_signal(_plain(x, 3.0)).verdict for x in noise + amplitude * np.sin(phase)]
+            share = sum(word in ("limit_cycle", "quasi_cycle") for word in words) / rows
+            found.append({"periods": periods, "amplitude_over_sd": amplitude, "found_ratio": share})
+    return found
+
+
+def _plain(x: Floats, scale: float) -> Series:
+    return Series(name="x", step_s=STEP_S, mean=x, scale=scale)
+
+
+def _rng(name: str) -> np.random.Generator:
+    digest = hashlib.sha256(name.encode()).digest()
+    return np.random.default_rng([SEED, int.from_bytes(digest[:8], "big")])
+
+
+def null_row(family: list[Series]) -> dict[str, float]:
+    """Return what a family of nulls was called."""
+    words = Counter(judge_signal(one).verdict for one in family)
+    alarms = sum(count for word, count in words.items() if word in ALARMS)
+    return {"series": len(family), "false_alarms": alarms, "undecided": words["undecided"]}
+
+
+def cycle_row(word: str, period_s: float, family: list[Series]) -> dict[str, float]:
+    """Return how many of a family were found, under which period."""
+    echo = word == "echo"
+    flows = [one.mean for one in family] if echo else [None] * len(family)
+    found: list[SignalVerdict] = [
+        # In a ring what leaves decode is admitted at once, so any one series stands for both flows.
+        judge_signal(one, transit_s=period_s if echo else None, admissions=flow, retirements=flow)
+        for one, flow in zip(family, flows)
+    ]
+    errors = [abs((one.period_s or np.inf) / period_s - 1) for one in found]
+    hits = sum(one.verdict == word for one in found)
+    return {"series": len(family), "found": hits, "worst_period_error_ratio": _short(max(errors))}
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+def table() -> dict[str, object]:
+    """Run the whole calibration and return its table, digest included."""
+    null_rows = {name: null_row(family) for name, family in nulls(ROWS)}
+    cycle_rows = {name: cycle_row(word, period, family) for name, word, period, family in cycles(20)}
+    body: dict[str, object] = {
+        "thresholds": asdict(THRESHOLDS),
+        "nulls": null_rows,
+        "nulls_total": {
+            key: int(sum(row[key] for row in null_rows.values())) for key in ("series", "false_alarms", "undecided")
+        },
+        "cycles": cycle_rows,
+        "power": power(60),
+    }
+    text = json.dumps(body, sort_keys=True)
+    return {"command": COMMAND, "seed": SEED, "digest": hashlib.sha256(text.encode()).hexdigest(), **body}
+
+
+def main(path: Path) -> int:
+    """Write the table; return 1 when a promise is broken."""
+    made = table()
+    path.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+    total, cycle_rows = made["nulls_total"], made["cycles"]
+    assert isinstance(total, dict)
+    assert isinstance(cycle_rows, dict)
+    missed = [name for name, row in cycle_rows.items() if row["found"] < row["series"]]
+    off = [name for name, row in cycle_rows.items() if row["worst_period_error_ratio"] > 0.01]
+    sys.stdout.write(f"{total['false_alarms']} false alarms in {total['series']} nulls; missed {missed}; off {off}\n")
+    return int(1000 * total["false_alarms"] > 4 * total["series"] or bool(missed) or bool(off))
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("docs/verdict_calibration.json")))

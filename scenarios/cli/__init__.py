@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from scenarios.cli import compare, demo, library, report, run
+from scenarios.cli import compare, demo, judge, library, report, run
 from scenarios.errors import UserError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app.command()(demo.demo)
 app.command()(run.run)
 app.command()(compare.compare)
 app.command()(report.report)
+app.command()(judge.judge)
 app.command(name="list")(library.list_scenarios)
 
 

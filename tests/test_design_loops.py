@@ -17,7 +17,7 @@ GRID = loops.frequency_grid(40, 1, 40_000)
 
 
 def gate(gain_per_s: float) -> loops.Response:
-    return admission.proportional_on_decode(gain_per_s).loop(MODEL)
+    return admission.proportional_on_busy(gain_per_s).loop(MODEL)
 
 
 def test_the_gain_margin_of_the_proportional_gate_is_its_distance_to_the_hopf_gain() -> None:
@@ -54,7 +54,7 @@ def test_margins_agree_with_python_control_where_it_can_state_them() -> None:
 @settings(max_examples=25, deadline=None)
 def test_the_root_search_finds_what_lambert_w_gives(share: float, residence_s: float, dead_s: float) -> None:
     gain = share * loops.hopf_point(residence_s, dead_s).gain_per_s
-    loop = admission.proportional_on_decode(gain).loop(
+    loop = admission.proportional_on_busy(gain).loop(
         admission.TandemModel(slots=100, residence_s=residence_s, dead_time_s=dead_s)
     )
     exact = loops.lag_root(residence_s=residence_s, dead_time_s=dead_s, gain_per_s=gain)
@@ -75,7 +75,7 @@ def test_nyquist_counts_unstable_roots_beyond_the_hopf_gain_and_none_below(share
 
 
 def test_counting_the_pipeline_takes_the_dead_time_out_of_a_full_pools_loop() -> None:
-    loop = admission.proportional_on_wip(0.1).loop(MODEL, "full")
+    loop = admission.proportional_on_work(0.1).loop(MODEL, "full")
     assert loops.rightmost_root(loop, fastest_s=10, slowest_s=15) == pytest.approx(-0.1, rel=1e-6)
     assert loops.margins(loop, GRID).gain_margin == np.inf
 
@@ -83,12 +83,12 @@ def test_counting_the_pipeline_takes_the_dead_time_out_of_a_full_pools_loop() ->
 @given(kappa=st.floats(0.05, 2.0))
 @settings(max_examples=15, deadline=None)
 def test_paced_work_in_flight_is_stable_while_starved(kappa: float) -> None:
-    loop = admission.proportional_on_wip(kappa / 15).loop(MODEL)
+    loop = admission.proportional_on_work(kappa / 15).loop(MODEL)
     assert loops.unstable_roots(loop, omega_rad_s=np.linspace(1e-5, 40, 60_001)) == 0
 
 
 def test_learning_the_rate_from_a_starved_pools_retirements_leaves_a_root_of_141_seconds() -> None:
-    loop = admission.predictive_on_retirements(0.1, 20.0, MODEL).loop(MODEL)
+    loop = admission.predictive_on_retirements(0.1, 20.0, 10.0).loop(MODEL)
     root = loops.rightmost_root(loop, fastest_s=5, slowest_s=20)
     assert root.imag == pytest.approx(0, abs=1e-9)
     assert -1 / root.real == pytest.approx(141, abs=1)

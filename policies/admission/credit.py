@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from orchestrator.ports import Cadence
 from orchestrator.signals import AdmissionCommand, AdmissionReading
+from policies.design.admission import TandemModel
+from policies.design.structure import OneForOne
 
 
 class Credit:
@@ -26,8 +28,13 @@ class Credit:
 
     def __init__(self, cadence: Cadence, *, cap_turns: int) -> None:
         self.cadence = cadence
+        self.cap_turns = cap_turns
         self._command = AdmissionCommand(in_flight_cap_turns=cap_turns)
 
     def act(self, y: AdmissionReading) -> AdmissionCommand:
         """State the cap; the door does the rest."""
         return self._command
+
+    def structure(self, model: TandemModel) -> OneForOne:
+        """Return the ring that this law makes."""
+        return OneForOne(cap_turns=self.cap_turns)

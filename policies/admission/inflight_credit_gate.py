@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from orchestrator.ports import Cadence
 from orchestrator.signals import AdmissionCommand, AdmissionReading
+from policies.design.admission import TandemModel
+from policies.design.structure import RelayOnWork
 
 
 class InflightCreditGate:
@@ -37,3 +39,7 @@ class InflightCreditGate:
         elif y.in_flight_turns >= self.close_at_turns:
             self._open = False
         return AdmissionCommand(gate_open=self._open)
+
+    def structure(self, model: TandemModel) -> RelayOnWork:
+        """Return the relay that this law is."""
+        return RelayOnWork(open_at_turns=self.open_at_turns, close_at_turns=self.close_at_turns)

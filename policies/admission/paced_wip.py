@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from orchestrator.ports import Cadence
 from orchestrator.signals import AdmissionCommand, AdmissionReading
+from policies.design.admission import TandemModel, proportional_on_work
+from policies.design.structure import Smooth
 
 
 class PacedWip:
@@ -48,3 +50,13 @@ class PacedWip:
         k = self.kappa_ratio / (L + T)
         W_star = N * (1.0 + L / T) + self.buffer_ratio * N
         return AdmissionCommand(release_per_s=max(0.0, N / T + k * (W_star - W)))
+
+    def structure(self, model: TandemModel) -> Smooth:
+        """Return u = -k W about W*."""
+        N, T, L = model.slots, self.residence_s, self.dead_time_s
+        return Smooth(
+            linear=proportional_on_work(self.kappa_ratio / (L + T)),
+            setpoint_turns=N * (1.0 + L / T + self.buffer_ratio),
+            rate_per_s=N / T,
+            on="in_flight",
+        )

@@ -22,6 +22,8 @@ import math
 
 from orchestrator.ports import Cadence
 from orchestrator.signals import AdmissionCommand, AdmissionReading
+from policies.design.admission import TandemModel, proportional_on_work
+from policies.design.structure import Smooth
 
 
 class PredictiveBuffer:
@@ -64,6 +66,16 @@ class PredictiveBuffer:
         b = W - N - r * L
         u = r + k * (self.buffer_ratio * N - b)
         return AdmissionCommand(release_per_s=max(0.0, u))
+
+    def structure(self, model: TandemModel) -> Smooth:
+        """Return u = -k W about N + r L + B*; r is the full pool's rate whatever the pool does."""
+        N, r, L = model.slots, model.service_per_s, self.dead_time_s
+        return Smooth(
+            linear=proportional_on_work(self.k_per_s),
+            setpoint_turns=N * (1.0 + self.buffer_ratio) + r * L,
+            rate_per_s=r,
+            on="in_flight",
+        )
 
     def _full_rate(self, y: AdmissionReading) -> float:
         """Return N x retired / busy slot-seconds, both forgotten at rate 1/tau; their ratio starts without bias."""

@@ -14,6 +14,8 @@ import math
 
 from orchestrator.ports import Cadence
 from orchestrator.signals import AdmissionCommand, AdmissionReading
+from policies.design.admission import TandemModel, predictive_on_retirements
+from policies.design.structure import Smooth
 
 
 class PredictiveBufferNaive:
@@ -49,6 +51,16 @@ class PredictiveBufferNaive:
         r = self._retirement_rate(y)
         u = r + k * (self.buffer_ratio * N - (W - N - r * L))
         return AdmissionCommand(release_per_s=max(0.0, u))
+
+    def structure(self, model: TandemModel) -> Smooth:
+        """Return u = (1 + k L) r - k W with r the filtered retirements."""
+        N, L = model.slots, self.dead_time_s
+        return Smooth(
+            linear=predictive_on_retirements(self.k_per_s, self.tau_s, L),
+            setpoint_turns=N * (1.0 + self.buffer_ratio) + model.service_per_s * L,
+            rate_per_s=model.service_per_s,
+            on="in_flight",
+        )
 
     def _retirement_rate(self, y: AdmissionReading) -> float:
         before, self._before = self._before, y

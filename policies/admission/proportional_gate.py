@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from orchestrator.ports import Cadence
 from orchestrator.signals import AdmissionCommand, AdmissionReading
+from policies.design.admission import TandemModel, proportional_on_busy
+from policies.design.structure import Smooth
 
 
 class ProportionalGate:
@@ -41,3 +43,12 @@ class ProportionalGate:
         u0, k, r, x = self.base_per_s, self.k_per_s, self.setpoint_turns, y.busy_slots
         u = u0 + k * (r - x)
         return AdmissionCommand(release_per_s=max(0.0, u))
+
+    def structure(self, model: TandemModel) -> Smooth:
+        """Return u = -k x about the setpoint."""
+        return Smooth(
+            linear=proportional_on_busy(self.k_per_s),
+            setpoint_turns=self.setpoint_turns,
+            rate_per_s=self.base_per_s,
+            on="busy",
+        )

@@ -21,6 +21,8 @@ from __future__ import annotations
 
 from orchestrator.ports import Cadence
 from orchestrator.signals import AdmissionCommand, AdmissionReading
+from policies.design.admission import TandemModel
+from policies.design.structure import RelayOnBusy
 
 
 class RetirementGate:
@@ -47,3 +49,8 @@ class RetirementGate:
             elif x >= self.close_at_ratio:
                 self._open = False
         return AdmissionCommand(gate_open=self._open)
+
+    def structure(self, model: TandemModel) -> RelayOnBusy:
+        """Return the relay that this law is."""
+        N = model.slots
+        return RelayOnBusy(open_at_turns=self.open_at_ratio * N, close_at_turns=self.close_at_ratio * N)

@@ -83,27 +83,22 @@ def constant(value: float) -> Response:
     return lambda s: np.full_like(s, value)
 
 
-def proportional_on_decode(gain_per_s: float) -> Linear:
+def proportional_on_busy(gain_per_s: float) -> Linear:
     """Return u = u0 + k (r - busy): the pipeline unseen, so that the whole dead time is in the loop."""
     return Linear(feedback={"busy": constant(gain_per_s)}, note="proportional through the dead time")
 
 
-def proportional_on_wip(gain_per_s: float) -> Linear:
+def proportional_on_work(gain_per_s: float) -> Linear:
     """Return u = u0 + k (W* - W): everything released and not retired is counted, so the dead time leaves the loop."""
     return Linear(feedback={"in_flight": constant(gain_per_s)}, note="paced work in flight")
 
 
-def predictive(gain_per_s: float) -> Linear:
-    """Return u = r + k (B* - (W - N - r L)), r the full pool's rate: about its set point, paced work in flight."""
-    return proportional_on_wip(gain_per_s)
-
-
-def predictive_on_retirements(gain_per_s: float, smoothing_s: float, model: TandemModel) -> Linear:
-    """Return the same law with r = EWMA of the retirements themselves: u = (1 + k L) r - k W + ...
+def predictive_on_retirements(gain_per_s: float, smoothing_s: float, assumed_dead_time_s: float) -> Linear:
+    """Return paced work whose rate r is the EWMA of the retirements themselves: u = (1 + k L) r - k W + ...
 
     A starved pool retires little and the estimate believes it: positive feedback, and a root near zero.
     """
-    up = 1 + gain_per_s * model.dead_time_s
+    up = 1 + gain_per_s * assumed_dead_time_s
     return Linear(
         feedback={
             "in_flight": constant(gain_per_s),

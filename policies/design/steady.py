@@ -1,0 +1,53 @@
+"""How full a steady loop keeps the pool: the chance that noise empties the ready buffer.
+
+Pacing releases evenly, so the only noise is retirement's own, of rate lambda. With u = -k W about the set point and
+departures d:
+
+    W = -d / (s + k)            y = (u e^{-sL} - d) / s = (k e^{-sL} / (s + k) - 1) d / s       y: turns at decode
+
+The pool loses what y falls short of N: utilisation = 1 - E[(N - y)+] / N, y normal about N + B*.
+
+A ring of W turns over a dead time and N exponential slots is a closed network with a product form, so its utilisation
+is exact: p(n) ~ L^(W-n) / (W-n)! x T^n / (1 2 .. min(n, N) N ..).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import gammaln
+from scipy.stats import norm
+
+
+def buffer_sd_turns(*, gain_per_s: float, dead_time_s: float, throughput_per_s: float) -> float:
+    """Return the standard deviation of turns at decode under paced work in flight with a full pool."""
+    k, dead = gain_per_s, dead_time_s
+    slow = 1e-4 * min(k, 1 / max(dead, 1e-9))
+    omega = np.geomspace(slow, 2000 * max(k, 1 / max(dead, 1e-9)), 60_000)
+    s = 1j * omega
+    gain = np.abs((k * np.exp(-s * dead) / (s + k) - 1) / s) ** 2
+    area = float(np.trapezoid(gain, omega)) + gain[0] * omega[0] + 1 / omega[-1]
+    return float(np.sqrt(throughput_per_s * area / np.pi))
+
+
+def paced_utilization(
+    *, slots: float, buffer_turns: float, gain_per_s: float, dead_time_s: float, throughput_per_s: float
+) -> float:
+    """Return the mean share of busy slots when a buffer of mean `buffer_turns` meets the noise of retirement."""
+    sd = buffer_sd_turns(gain_per_s=gain_per_s, dead_time_s=dead_time_s, throughput_per_s=throughput_per_s)
+    z = buffer_turns / sd
+    short = sd * (norm.pdf(z) - z * norm.sf(z))
+    return float(max(1 - short / slots, 0.0))
+
+
+def ring_utilization(*, slots: int, cap_turns: int, residence_s: float, dead_time_s: float) -> float:
+    """Return the exact share of busy slots of a closed ring with exponential residence.
+
+    The dead time's own law does not matter, only its mean; for other residence laws this is near, not exact.
+    """
+    n = np.arange(cap_turns + 1)
+    served = np.where(n <= slots, gammaln(n + 1), gammaln(slots + 1) + (n - slots) * np.log(slots))
+    if dead_time_s == 0:
+        return min(1.0, cap_turns / slots)
+    weight = n * np.log(residence_s) - served + (cap_turns - n) * np.log(dead_time_s) - gammaln(cap_turns - n + 1)
+    p = np.exp(weight - weight.max())
+    return float(np.sum(np.minimum(n, slots) * p) / np.sum(p) / slots)

@@ -60,7 +60,7 @@ def orchestrator(
     """Join a scenario's workload, plant and one candidate's laws under an orchestrator on `clock`."""
     truths = Truths()
     source = workloads.source(scenario, seed, clock, truths)
-    make = laws.router_maker(candidate.routing, seed)
+    make = laws.router_maker(candidate.routing)
     routers = range(scenario.dispatch.routers)
     made = Orchestrator(
         clock,

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from scenarios.build.laws.file import with_policy_file
 from scenarios.cli.common import bar, free_folder, print_checks, print_json, quiet
 from scenarios.cli.run import refuse_empty
 from scenarios.compare.compare import Comparison
@@ -24,6 +25,9 @@ def compare(
     sets: Annotated[
         list[str] | None, typer.Option("--set", help="Override PATH=VALUE, as plant.dead_time_s=4; repeatable.")
     ] = None,
+    policy_file: Annotated[
+        str | None, typer.Option("--policy-file", help="Add a law of your own: path/to/law.py:Class(name=value, ...).")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="A new folder for records and report; else one under runs/.")] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the comparison as JSON; no record without --out.")
@@ -34,6 +38,8 @@ def compare(
     Example: steadyflow compare full_empty_reference --seeds 10
     """
     scenario = load(file, sets or ())
+    if policy_file is not None:
+        scenario, _ = with_policy_file(scenario, policy_file)
     if out is None and not as_json:
         out = free_folder(find(file).stem)
     found = compared(scenario, seeds=seeds, jobs=jobs, out=out, silent=quiet(as_json))

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from scenarios.build.laws.file import with_policy_file
 from scenarios.cli.common import bar, free_folder, print_json, quiet
 from scenarios.run import execute
 from scenarios.run.progress import Progress
@@ -22,6 +23,9 @@ def run(
         list[str] | None, typer.Option("--set", help="Override PATH=VALUE, as plant.dead_time_s=4; repeatable.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="A new folder for the record; else one under runs/.")] = None,
+    policy_file: Annotated[
+        str | None, typer.Option("--policy-file", help="Run a law of your own: path/to/law.py:Class(name=value, ...).")
+    ] = None,
     rate: Annotated[
         float | None, typer.Option(help="Run on the real clock, at this many seconds a second.", min=0.001)
     ] = None,
@@ -34,6 +38,8 @@ def run(
     Example: steadyflow run full_empty_reference --candidate predictive_buffer --set plant.dead_time_s=5
     """
     scenario = load(file, sets or ())
+    if policy_file is not None:
+        scenario, candidate = with_policy_file(scenario, policy_file)
     if candidate is None:
         candidate = scenario.candidates[0].name
         if len(scenario.candidates) > 1:

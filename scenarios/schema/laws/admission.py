@@ -1,4 +1,4 @@
-"""Parameters of every law, by slot; `scenarios.build.laws` makes the laws. One class here and one `case` there each."""
+"""Tables of the admission laws; `scenarios.build.laws.admission` makes them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from scenarios.schema.base import Count, NotNegative, Part, Positive, Share
-
-
-class LawPart(Part):
-    """A law's own table. `period_s` overrides the slot's period in `[control]`."""
-
-    period_s: Positive | None = None
-
-
-class Hold(LawPart):
-    """Change nothing (any slot)."""
-
-    kind: Literal["hold"]
+from scenarios.schema.base import Count, NotNegative, Positive, Share
+from scenarios.schema.laws.part import FileLaw, Hold, LawPart
 
 
 class RetirementGate(LawPart):
@@ -94,6 +83,7 @@ class PredictiveBufferNaive(PredictiveBuffer):
 
 Admission = Annotated[
     Hold
+    | FileLaw
     | RetirementGate
     | Credit
     | InflightCreditGate
@@ -103,24 +93,3 @@ Admission = Annotated[
     | PredictiveBufferNaive,
     Field(discriminator="kind"),
 ]
-
-
-class LeastLoaded(Part):
-    """The open worker with the fewest turns."""
-
-    kind: Literal["least_loaded"] = "least_loaded"
-
-
-Routing = Annotated[LeastLoaded, Field(discriminator="kind")]
-
-
-class Candidate(Part):
-    """One policy of the comparison: a name and one law a slot; a slot that is not named is held."""
-
-    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
-    admission: Admission = Hold(kind="hold")
-    batching: Hold = Hold(kind="hold")
-    capacity: Hold = Hold(kind="hold")
-    demand: Hold = Hold(kind="hold")
-    retention: Hold = Hold(kind="hold")
-    routing: LeastLoaded = LeastLoaded()

@@ -1,0 +1,25 @@
+"""Open loop: leave everything as it stands. Heads the slot.
+
+Source: essay E18 (what happens without control). Missing data: needs none.
+"""
+
+from __future__ import annotations
+
+from orchestrator.ports import Cadence
+from orchestrator.signals import RetentionCommand, RetentionReading
+
+
+class Hold:
+    """Change nothing.
+
+    Parameters
+    ----------
+    cadence : Cadence
+    """
+
+    def __init__(self, cadence: Cadence) -> None:
+        self.cadence = cadence
+
+    def act(self, y: RetentionReading) -> RetentionCommand:
+        """Return the empty command."""
+        return RetentionCommand()

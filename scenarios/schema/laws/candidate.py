@@ -1,0 +1,28 @@
+"""One policy of a comparison."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from scenarios.schema.base import Part
+from scenarios.schema.laws.admission import Admission
+from scenarios.schema.laws.batching import Batching
+from scenarios.schema.laws.capacity import Capacity
+from scenarios.schema.laws.demand import Demand
+from scenarios.schema.laws.part import Hold
+from scenarios.schema.laws.retention import Retention
+from scenarios.schema.laws.routing import LeastLoaded, Routing
+
+
+class Candidate(Part):
+    """One policy of the comparison: a name and one law a slot; a slot that is not named is held."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
+    admission: Admission = Hold(kind="hold")
+    batching: Batching = Hold(kind="hold")
+    capacity: Capacity = Hold(kind="hold")
+    demand: Demand = Hold(kind="hold")
+    retention: Retention = Hold(kind="hold")
+    routing: Routing = LeastLoaded()

@@ -43,16 +43,16 @@ class AggregatedBatch(ContinuousBatch):
         self._held.pop(job.turn.turn_id, None)
         super()._release(job)
 
-    def _filled(self, job: Job, now: float) -> None:
+    def _filled(self, job: Job, now: float) -> bool:
         if not job.filling:
-            super()._filled(job, now)
-            return
+            return super()._filled(job, now)
         job.state = HELD
         self._held[job.turn.turn_id] = job
         pool = self._pool
         pool.filled_total += 1
         pool.fill_s_total += now - job.started_s
         self._desk.filled(job)
+        return True
 
     def _still(self) -> list[Job]:
         return [*super()._still(), *self._held.values()]

@@ -19,15 +19,13 @@ from plant.aggregated import AggregatedBatch
 from plant.desk import FrontDesk
 from plant.faults import FaultSpec
 from plant.fill import chunk_spans_s
-from plant.fleet import Engine, Fleet, Site, largest_context_tokens
+from plant.fleet import Fleet, Site
 from plant.job import FETCHING, OVER, WAITING, Job
 from plant.kv.store import FlatStore, KvStore
 from plant.links import SharedLink, Transfer
-from plant.rack import FILL_ROLES, ConfigurationSpec, PoolSpec, RackSpec
+from plant.rack import ConfigurationSpec, PoolSpec, RackSpec
 from plant.truth import Truths
 from plant.work import Work
-
-DECODE_ROLES = (Role.DECODE, Role.AGGREGATED)
 
 
 class Cluster:
@@ -78,20 +76,15 @@ class Cluster:
             return self._refused(site, "fill")
         generated = self._progress.pop(turn.turn_id, 0) if self._progress and site.decodes else 0
         context = turn.prompt_tokens + generated
-        if not self._holds(site, context):
+        spec = site.spec
+        if spec.kv_capacity_tokens is not None and context + site.decodes > spec.kv_capacity_tokens:
             return self._failed(ContextOverflow(f"{context} tokens do not fit worker {worker}"))
         cached = self.cached_tokens(turn)
-        job = Job(
-            turn,
-            self._truths[turn.turn_id],
-            site,
-            missing_tokens=context - cached,
-            cached_tokens=cached,
-            generated_tokens=generated,
-            headroom_tokens=site.spec.headroom_tokens,
-            filling=True,
-        )
-        return self._enter(engine, job)
+        headroom = spec.headroom_tokens
+        job = Job(turn, self._truths[turn.turn_id], site, True, context - cached, cached, generated, headroom)
+        work = job.promise(self._loop)
+        engine.enter(job)
+        return work
 
     def stage(self, worker: WorkerId, kv: KvRef) -> asyncio.Future[Staged]:
         """Bring the KV state to the worker over the uplinks of both racks; at once where it already lies."""
@@ -119,37 +112,36 @@ class Cluster:
         engine = site.engine
         if engine is None or not site.decodes:
             return self._refused(site, "decode")
-        job = engine.held(turn.turn_id) if isinstance(engine, AggregatedBatch) else None
-        if job is not None:
-            work = job.promise(self._loop)
-            if job.steps > 0:
-                engine.claim(job)  # type: ignore[union-attr]  # only an aggregated batch holds jobs
-            else:
-                job.joined_s = self._clock.now()
-                engine.release(turn.turn_id)  # type: ignore[union-attr]
-                self._desk.retired(job)
-            return work
+        if isinstance(engine, AggregatedBatch):
+            held = engine.held(turn.turn_id)
+            if held is not None:
+                work = held.promise(self._loop)
+                if held.steps > 0:
+                    engine.claim(held)
+                else:
+                    held.joined_s = self._clock.now()
+                    engine.release(turn.turn_id)
+                    self._desk.retired(held)
+                return work
         generated = self._progress.pop(turn.turn_id, 0) if self._progress else 0
         context = turn.prompt_tokens + generated
-        if not self._holds(site, context):
+        spec = site.spec
+        if spec.kv_capacity_tokens is not None and context >= spec.kv_capacity_tokens:
             return self._failed(ContextOverflow(f"{context} tokens do not fit worker {worker}"))
-        job = Job(
-            turn,
-            self._truths[turn.turn_id],
-            site,
-            missing_tokens=self._missing(site, turn, generated),
-            cached_tokens=0,
-            generated_tokens=generated,
-            headroom_tokens=site.spec.headroom_tokens,
-        )
+        missing = generated if spec.role is Role.DECODE else turn.prompt_tokens + generated - self.cached_tokens(turn)
+        if spec.times is None or (generated and spec.preemption == "swap"):
+            missing = 0
+        job = Job(turn, self._truths[turn.turn_id], site, False, missing, 0, generated, spec.headroom_tokens)
         if job.steps <= 0 and job.service_s is None:
             work = job.promise(self._loop)
             job.joined_s, job.state = self._clock.now(), OVER
             self._desk.retired(job)
             return work
-        if site.spec.preemption == "swap" and generated:
+        if generated and spec.preemption == "swap":
             return self._fetch(site, job)
-        return self._enter(engine, job)
+        work = job.promise(self._loop)
+        engine.enter(job)
+        return work
 
     def release(self, worker: WorkerId, turn_id: TurnId) -> None:
         """Give up what a filled turn holds at an aggregated worker; harmless if it holds nothing."""
@@ -171,11 +163,12 @@ class Cluster:
 
     def fits(self, turn: TurnView) -> bool:
         """Tell whether the present workers could ever fill and decode the turn's context."""
-        fillable = largest_context_tokens(self._fleet.pools, (*FILL_ROLES, Role.AGGREGATED))
-        return turn.prompt_tokens < self._largest() and turn.prompt_tokens <= fillable
+        return turn.prompt_tokens < self._fleet.decodable_tokens and turn.prompt_tokens <= self._fleet.fillable_tokens
 
     def cached_tokens(self, turn: TurnView) -> int:
         """Return the stored tokens of the turn's context; at least one token of a prompt is always computed."""
+        if not turn.context.runs:
+            return 0
         return min(self._store.match(turn.context), turn.prompt_tokens - 1)
 
     def holding(self, prefix: KvChain) -> Sequence[tuple[WorkerId, int]]:
@@ -240,11 +233,6 @@ class Cluster:
         return Applied(command, clipped)
 
     # ------------------------------------------------ inside
-    def _enter(self, engine: Engine, job: Job) -> asyncio.Future[Any]:
-        work = job.promise(self._loop)
-        engine.enter(job)
-        return work
-
     def _fetch(self, site: Site, job: Job) -> asyncio.Future[Any]:
         """Bring swapped-out state back from host memory before the job enters its worker."""
         job.state = FETCHING
@@ -267,20 +255,7 @@ class Cluster:
         site.engine.enter(job)
 
     def _largest(self) -> float:
-        return largest_context_tokens(self._fleet.pools, DECODE_ROLES)
-
-    def _missing(self, site: Site, turn: TurnView, generated: int) -> int:
-        """Return the positions that a decode must compute first: those that staging did not bring."""
-        if site.spec.times is None or (site.spec.preemption == "swap" and generated):
-            return 0
-        if site.spec.role is Role.AGGREGATED:
-            return turn.prompt_tokens + generated - self.cached_tokens(turn)
-        return generated
-
-    def _holds(self, site: Site, tokens: int) -> bool:
-        """Tell whether the worker, empty, could hold the context and, where it decodes, one step more."""
-        capacity = site.spec.kv_capacity_tokens
-        return capacity is None or tokens + site.decodes <= capacity
+        return self._fleet.decodable_tokens
 
     def _path(self, source: WorkerId | None, site: Site) -> list[SharedLink]:
         links = self._fleet.links

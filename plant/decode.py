@@ -12,10 +12,10 @@ batch's steps. A withdrawn member stays in the step under way, as a kernel canno
 
 from __future__ import annotations
 
-import heapq
+from heapq import heappop
 from typing import Any
 
-from orchestrator.clock import Clock
+from orchestrator.clock import SLEEP, Clock
 from plant.job import DECODING, FILLING, HELD, LEAVING, OVER, WAITING, Desk, Job
 from plant.pool import Pool
 from plant.rack import ConfigurationSpec
@@ -50,6 +50,8 @@ class ContinuousBatch(Seats):
         self._entry: Any = None  # a clock's entry is its own affair
         self._chunk_job: Job | None = None
         self._chunk_tokens = 0
+        self._forming = False  # at a boundary, waiting for the answers of this instant
+        self._on_end = self._end  # bound once: it is handed out at every change
         # What this worker adds to the pool's sums.
         self._base = self._rate = self._step_s = 0.0
 
@@ -102,6 +104,7 @@ class ContinuousBatch(Seats):
                 self.step += min(done, self._due)
             self._clock.cancel_at(self._entry)
             self._entry = self._chunk_job = None
+            self._forming = False
         jobs = self._clear()
         self._rest()
         return jobs
@@ -115,58 +118,79 @@ class ContinuousBatch(Seats):
             self._rejoin(now)
         if self._queue:
             self._admit(now)
-        members = self._members
-        capacity = self._capacity
-        if capacity is not None:
-            while members and self._kv + self._pinned + len(members) > capacity:
-                self._preempt()
-                if self._queue:
-                    self._admit(now)
+        members, capacity = self._members, self._capacity
         size = len(members)
+        held = self._kv + self._pinned
+        if capacity is not None and held + size > capacity and size:
+            self._relieve(now, capacity)
+            size = len(members)
+            held = self._kv + self._pinned
         if self._filling:
             job = self._filling[0]
-            chunk = min(self._pool.chunk_cap, job.missing_tokens)
+            chunk = job.missing_tokens
+            if chunk > self._pool.chunk_cap:
+                chunk = self._pool.chunk_cap
             self._chunk_job, self._chunk_tokens, steps = job, chunk, 1
-            span = self.times.mixed_s(size, self._kv, chunk, job.context_tokens - job.missing_tokens)
+            step_s = span = self.times.mixed_s(size, self._kv, chunk, job.context_tokens - job.missing_tokens)
         elif size:
             steps = members[0][0] - self.step
-            if capacity is not None and self._kv + self._pinned + steps * size > capacity:
-                steps = (capacity - self._kv - self._pinned) // size
+            if capacity is not None and held + steps * size > capacity:
+                steps = (capacity - held) // size
             span = self.times.span_s(size, self._kv, steps)
+            step_s = span / steps
         else:
             self._rest()
             return
         self._t0_s, self._due = now, steps
-        self._entry = self._at(now + span, self._end, steps)
+        self._entry = self._at(now + span, self._on_end, steps)
+        rate = size / step_s
+        base = held - rate * now
         pool = self._pool
-        step_s = span / steps
-        pool.step_sum_s += step_s - self._step_s
         if not self._step_s:
             pool.stepping += 1
-        self._step_s = step_s
-        rate = size / step_s
-        base = self._kv + self._pinned - rate * now
+        pool.step_sum_s += step_s - self._step_s
         pool.kv_rate_tokens_per_s += rate - self._rate
         pool.kv_base_tokens += base - self._base
-        self._rate, self._base = rate, base
+        self._step_s, self._rate, self._base = step_s, rate, base
+
+    def _relieve(self, now: float, capacity: int) -> None:
+        """Preempt until memory takes the next step."""
+        while self._members and self._kv + self._pinned + len(self._members) > capacity:
+            self._preempt()
+            if self._queue:
+                self._admit(now)
 
     def _end(self, steps: int) -> None:
         """Close a segment of `steps` steps: grow, drop, retire; then begin the next."""
-        now = self._now()
-        self._entry = None
-        members = self._members
+        now, pool, members = self._now(), self._pool, self._members
         self.step = step = self.step + steps
         self._kv += steps * len(members)
+        # Who is told of an end may answer with a join at this very instant: then the batch is formed after the answer.
+        answer = self.seated >= pool.batch_cap
         if self._chunk_job is not None:
-            self._end_chunk(self._chunk_job, now)
+            answer |= self._end_chunk(self._chunk_job, now)
         if self._leaving:
             self._drop_leaving()
         while members and members[0][0] <= step:
-            job = heapq.heappop(members)[2]
+            job = heappop(members)[2]
             self._kv -= job.context_tokens + job.steps
-            self._unseat(job)
+            self._reserved -= job.reserved_tokens
+            self.seated -= 1
+            pool.busy_slots -= 1
+            self._tight = False
+            job.state = OVER
             self._desk.retired(job)
-        self._begin(now)
+        if answer:
+            self._t0_s, self._forming = now, True
+            self._entry = self._at(now, self._form, None, SLEEP)
+        else:
+            self._entry = None
+            self._begin(now)
+
+    def _form(self, _: None) -> None:
+        self._forming = False
+        self._entry = None
+        self._begin(self._t0_s)
 
     def _rest(self) -> None:
         """Nothing to do: take this worker's part out of the pool's sums."""
@@ -187,6 +211,8 @@ class ContinuousBatch(Seats):
 
     def _cut(self, now: float, job: Job | None) -> None:
         """End the segment at its first boundary that is not past; for a job, only if memory would take it there."""
+        if self._forming:
+            return
         if now == self._t0_s:  # the segment began at this very instant: form the batch anew
             self._clock.cancel_at(self._entry)
             self._entry = self._chunk_job = None
@@ -205,16 +231,19 @@ class ContinuousBatch(Seats):
             return
         self._clock.cancel_at(self._entry)
         self._due = steps
-        self._entry = self._at(self._t0_s + span, self._end, steps)
+        self._entry = self._at(self._t0_s + span, self._on_end, steps)
 
-    def _end_chunk(self, job: Job, now: float) -> None:
+    def _end_chunk(self, job: Job, now: float) -> bool:
+        """Count a chunk; tell whether a turn's fill was told of."""
         self._chunk_job = None
         job.missing_tokens -= self._chunk_tokens
-        if not job.missing_tokens:
-            self._filling.popleft()
-            self._filled(job, now)
+        if job.missing_tokens:
+            return False
+        self._filling.popleft()
+        return self._filled(job, now)
 
-    def _filled(self, job: Job, now: float) -> None:
-        """Every position of the job is computed: it decodes from this boundary on."""
+    def _filled(self, job: Job, now: float) -> bool:
+        """Every position of the job is computed: it decodes from this boundary on, and nobody need be told."""
         job.state = HELD
         self._returning.append(job)
+        return False

@@ -53,11 +53,12 @@ class FrontDesk:
         pool = place.pool
         pool.served_total += 1
         pool.tokens_total += output
-        pool.output_total += output
         pool.context_total += prompt + output // 2
-        self._store.put(turn.context, prompt, place.id)
+        chain = turn.context
+        if chain.runs:
+            self._store.put(chain, prompt, place.id)
         self._truths.pop(turn.turn_id, None)
-        work.set_result(Retired(job.joined_s, output, KvRef(turn.context, prompt + output - 1, place.id)))
+        work.set_result(Retired(job.joined_s, output, KvRef(chain, prompt + output - 1, place.id)))
 
     def preempted(self, job: Job, generated_tokens: int, *, alone: bool) -> None:
         """Give the turn back, with what it had generated remembered; or fail it where no worker could hold it."""

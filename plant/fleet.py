@@ -6,7 +6,8 @@ A worker's epoch grows whenever what it held is gone; what was meant for an olde
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from orchestrator.clock import Clock
@@ -79,6 +80,7 @@ class Fleet:
             if asked.configuration not in self.pools:
                 raise ValueError(f"pool of {asked.configuration}: no such configuration; there are {list(self.pools)}")
         self.sites: list[Site] = []
+        self.fillable_tokens = self.decodable_tokens = 0.0
         self._facts: list[PlantFact] = []
         homes = iter(lay_out(racks, pools))
         for wanted in pools:
@@ -98,6 +100,18 @@ class Fleet:
         info = site.info() if site is not None else None
         self._facts.append(PlantFact(kind, self._clock.now(), info, detail))
 
+    def _measure(self) -> None:
+        """Note the largest context that a present worker could fill, and could decode (math.inf: not modelled)."""
+        self.fillable_tokens = self.decodable_tokens = 0.0
+        for pool in self.pools.values():
+            if pool.active or pool.pending:
+                spec = pool.spec
+                capacity = math.inf if spec.kv_capacity_tokens is None else float(spec.kv_capacity_tokens)
+                if spec.role is not Role.DECODE:
+                    self.fillable_tokens = max(self.fillable_tokens, capacity)
+                if spec.role not in FILL_ROLES:
+                    self.decodable_tokens = max(self.decodable_tokens, capacity)
+
     # ------------------------------------------------ reconfiguration
     def reconfigure(self, site: Site, to: ConfigurationName) -> asyncio.Future[Ready]:
         """Load and warm a prepared configuration on a drained worker. Cancelling the Future stops nothing."""
@@ -111,6 +125,7 @@ class Fleet:
         site.pool = pool
         site.spec = pool.spec
         pool.pending += 1
+        self._measure()
         ready_s = self._clock.now() + pool.spec.load_s + pool.spec.warm_s
         self._clock.at(ready_s, self._ready, (site, site.epoch, future))
         return future
@@ -142,6 +157,7 @@ class Fleet:
         if site.factor != 1.0:
             self._retime(site)
         pool.active += 1
+        self._measure()
         self.report("joined", site, spec.name)
 
     def _shut(self, site: Site) -> list[Job]:
@@ -155,6 +171,7 @@ class Fleet:
         site.engine = None
         site.fills = site.decodes = False
         site.epoch += 1
+        self._measure()
         return jobs
 
     # ------------------------------------------------ faults
@@ -211,13 +228,3 @@ class Fleet:
         times = site.spec.times
         if site.engine is not None and times is not None:
             site.engine.retime(times if site.factor == 1.0 else SlowedTimes(times, site.factor))
-
-
-def largest_context_tokens(pools: Mapping[ConfigurationName, Pool], roles: Sequence[Role]) -> float:
-    """Return the most positions that a present worker of these roles can hold (math.inf: not modelled)."""
-    capacities = [
-        float("inf") if pool.spec.kv_capacity_tokens is None else float(pool.spec.kv_capacity_tokens)
-        for pool in pools.values()
-        if pool.spec.role in roles and (pool.active or pool.pending)
-    ]
-    return max(capacities, default=0.0)

@@ -81,23 +81,21 @@ class Job:
         turn: TurnView,
         truth: TurnTruth,
         place: Place,
-        *,
+        filling: bool,
         missing_tokens: int,
-        cached_tokens: int = 0,
-        generated_tokens: int = 0,
-        headroom_tokens: int = 0,
-        filling: bool = False,
+        cached_tokens: int,
+        generated_tokens: int,
+        headroom_tokens: int,
     ) -> None:
         self.turn = turn
         self.place = place
-        self.output_tokens = output_tokens = truth.output_tokens
-        self.service_s = truth.service_s
+        self.output_tokens, _, self.service_s = truth
         self.context_tokens = context_tokens = turn.prompt_tokens + generated_tokens
         self.missing_tokens = missing_tokens
         self.cached_tokens = cached_tokens
         self.generated_tokens = generated_tokens
         self.reserved_tokens = context_tokens + headroom_tokens
-        self.steps = output_tokens - 1 - generated_tokens
+        self.steps = self.output_tokens - 1 - generated_tokens
         self.filling = filling
         self.state = WAITING
         self.started_s = self.joined_s = 0.0

@@ -24,7 +24,6 @@ class Pool:
         "filled_total",
         "kv_base_tokens",
         "kv_rate_tokens_per_s",
-        "output_total",
         "pending",
         "preempted_total",
         "queued_tokens",
@@ -44,7 +43,7 @@ class Pool:
         self.busy_slots = self.queued_turns = self.queued_tokens = 0
         self.served_total = self.tokens_total = self.preempted_total = 0
         # For the service that a full worker would give, and what one fill cost it on the mean.
-        self.filled_total = self.context_total = self.output_total = 0
+        self.filled_total = self.context_total = 0
         self.fill_s_total = 0.0
         self.kv_base_tokens = self.kv_rate_tokens_per_s = 0.0
         self.step_sum_s, self.stepping = 0.0, 0
@@ -89,6 +88,6 @@ class Pool:
         slots = spec.slots
         if spec.kv_capacity_tokens is not None:
             slots = max(1, min(slots, int(spec.kv_capacity_tokens / max(context, 1.0))))
-        steps = max(1.0, self.output_total / self.served_total - 1.0)
+        steps = max(1.0, self.tokens_total / self.served_total - 1.0)
         turn_s = steps * spec.times.step_s(slots, round(slots * context)) / slots
         return 1.0 / (turn_s + (fill_s or 0.0 if spec.role is Role.AGGREGATED else 0.0))

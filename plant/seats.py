@@ -7,8 +7,8 @@ step of the batch. After a preemption nobody sits until a member has left, so tu
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
+from heapq import heapify, heappush
 from operator import itemgetter
 
 from plant.job import DECODING, FILLING, LEAVING, OVER, WAITING, Desk, Job
@@ -83,13 +83,27 @@ class Seats:
         self._queued_tokens -= job.reserved_tokens
 
     def _admit(self, now: float) -> None:
-        queue, cap = self._queue, self._pool.batch_cap
-        while queue and self.seated < cap and not self._tight:
+        """Seat from the head of the line while there is a slot and memory takes the next."""
+        queue, pool = self._queue, self._pool
+        while queue and self.seated < pool.batch_cap and not self._tight:
             job = queue[0]
             if job.state == WAITING:
-                if not self._takes(job, self._kv):
+                if self._capacity is not None and not self._takes(job, self._kv):
                     return
-                self._seat(job, now)
+                self.waiting -= 1
+                self._queued_tokens -= job.reserved_tokens
+                pool.queued_turns -= 1
+                self.seated += 1
+                pool.busy_slots += 1
+                self._reserved += job.reserved_tokens
+                job.started_s = now
+                if job.missing_tokens:
+                    pool.queued_tokens -= job.missing_tokens
+                    job.state = FILLING
+                    self._pinned += job.context_tokens
+                    self._filling.append(job)
+                else:
+                    self._decode(job, now)
             queue.popleft()
 
     def _takes(self, job: Job, kv: int) -> bool:
@@ -100,25 +114,12 @@ class Seats:
             return False
         return not self.seated or self._reserved + job.reserved_tokens <= capacity
 
-    def _seat(self, job: Job, now: float) -> None:
-        self._dequeue_counts(job)
-        self.seated += 1
-        self._pool.busy_slots += 1
-        self._reserved += job.reserved_tokens
-        job.started_s = now
-        if job.missing_tokens:
-            job.state = FILLING
-            self._pinned += job.context_tokens
-            self._filling.append(job)
-        else:
-            self._decode(job, now)
-
     def _decode(self, job: Job, now: float) -> None:
         job.state = DECODING
         job.joined_s, job.joined_step = now, self.step
         self._kv += job.context_tokens
         self._births += 1
-        heapq.heappush(self._members, (self.step + job.steps, self._births, job))
+        heappush(self._members, (self.step + job.steps, self._births, job))
 
     def _rejoin(self, now: float) -> None:
         for job in self._returning:
@@ -130,7 +131,7 @@ class Seats:
         members = self._members
         entry = max(members, key=AGE)
         members.remove(entry)
-        heapq.heapify(members)
+        heapify(members)
         job = entry[2]
         generated = self.step - job.joined_step
         self._kv -= job.context_tokens + generated
@@ -140,7 +141,7 @@ class Seats:
 
     def _drop_leaving(self) -> None:
         self._members[:] = [entry for entry in self._members if entry[2].state != LEAVING]
-        heapq.heapify(self._members)
+        heapify(self._members)
         for job in self._leaving:
             self._kv -= job.context_tokens + self.step - job.joined_step
             self._unseat(job)

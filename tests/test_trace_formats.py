@@ -216,8 +216,7 @@ def test_recorded_rounds_keep_stated_prefixes_starters_and_times() -> None:
     beyond = kinds(corpus)["stated prefix beyond the last prompt, tokens"]
     assert (len(claude.streams[0]), len(codex.streams[0])) == (10, 9)
     assert sum(stated) - stated[0] - stated[len(claude.streams[0])] - sum(got) == beyond
-    # Both began with a person's message; the second round began with its last tool result, 19.291 s after the call
-    # that the first one ended with.
+    # The second round began with its last tool result, 19.291 s after the last call of the first.
     assert claude.streams[0].think_s[1] == pytest.approx(50.938 - 31.647, abs=1e-3)
     assert (codex.streams[0].starter[:6] == [2, 1, 1, 1, 1, 2]).all()
 

@@ -1,0 +1,144 @@
+"""`steadyflow trace`: what a trace is (`inspect`), other forms of it (`convert`), and traces made here (`generate`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from scenarios.errors import UserError
+
+app = typer.Typer(help="Inspect, convert and generate traces.", no_args_is_help=True)
+
+Trace = Annotated[Path, typer.Argument(help="A trace: a file (plain, .gz or .zst) or a directory.")]
+Form = Annotated[str, typer.Option("--format", help="The format, or `auto` to find it.")]
+OnErrorOption = Annotated[
+    Literal["raise", "repair", "skip"], typer.Option(help="What to do with a defect: stop, mend and count, leave out.")
+]
+Clock = Annotated[
+    Literal["auto", "relative", "absolute"], typer.Option(help="The base of sub-agents' inner times (Weka).")
+]
+Block = Annotated[int | None, typer.Option(help="Tokens of a block, where the format's own does not hold.", min=1)]
+Delta = Annotated[bool, typer.Option("--delta", help="Input lengths are only the new part (Mooncake).")]
+Doubles = Annotated[bool, typer.Option("--drop-doubles", help="Leave out requests sent twice, streamed and plain.")]
+Horizon = Annotated[float, typer.Option(help="How long to generate (ServeGen), seconds.", min=1.0)]
+Seed = Annotated[int, typer.Option(help="For formats that are generators.")]
+
+
+def _read(path: Path, form: str, **options: Any) -> Any:  # Any: a Corpus; its module loads numpy and pyarrow
+    from scenarios.workloads.readers.detect import read
+    from scenarios.workloads.readers.rows import ReadOptions
+
+    return read(path, form=form, options=ReadOptions(**options))
+
+
+@app.command()
+def inspect(
+    path: Trace,
+    form: Form = "auto",
+    on_error: OnErrorOption = "repair",
+    subagent_clock: Clock = "auto",
+    block_tokens: Block = None,
+    delta: Delta = False,
+    drop_doubles: Doubles = False,
+    horizon_s: Horizon = 3_600.0,
+    seed: Seed = 1,
+    json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Write a page that shows the conversations.")] = None,
+) -> None:
+    """Describe a trace: digest, counts, quantiles, theoretical hit, new tokens, burstiness, and the dirt found."""
+    from scenarios.report.trace_table import print_description
+    from scenarios.trace.inspect import inspect as described
+
+    corpus = _read(
+        path,
+        form,
+        on_error=on_error,
+        subagent_clock=subagent_clock,
+        block_tokens=block_tokens,
+        delta=delta,
+        drop_doubles=drop_doubles,
+        horizon_s=horizon_s,
+        seed=seed,
+    )
+    figures = described(corpus)
+    if html is not None:
+        from scenarios.report.explorer import write_explorer
+
+        write_explorer(corpus, figures, html)
+    if json:
+        import orjson
+
+        typer.echo(orjson.dumps(figures, option=orjson.OPT_INDENT_2).decode())
+    else:
+        print_description(figures)
+        if html is not None:
+            typer.echo(f"page: {html}")
+
+
+@app.command()
+def convert(
+    path: Trace,
+    out: Annotated[Path, typer.Argument(help="Where it goes; .gz and .zst pack it.")],
+    to: Annotated[
+        Literal["auto", "parquet", "weka", "mooncake"], typer.Option(help="The form; `auto`: Parquet by its suffix.")
+    ] = "auto",
+    form: Form = "auto",
+    on_error: OnErrorOption = "repair",
+    subagent_clock: Clock = "auto",
+    block_tokens: Block = None,
+    delta: Delta = False,
+    drop_doubles: Doubles = False,
+    horizon_s: Horizon = 3_600.0,
+    seed: Seed = 1,
+) -> None:
+    """Write a trace in another form, and say what that form could not hold."""
+    from scenarios.report.trace_table import print_oddities
+    from scenarios.trace.convert import convert as write
+
+    if to == "auto" and out.suffix != ".parquet":
+        raise UserError(f"{out}: --to weka or --to mooncake says which form; only .parquet tells by its name")
+    corpus = _read(
+        path,
+        form,
+        on_error=on_error,
+        subagent_clock=subagent_clock,
+        block_tokens=block_tokens,
+        delta=delta,
+        drop_doubles=drop_doubles,
+        horizon_s=horizon_s,
+        seed=seed,
+    )
+    lost = write(corpus, out, "parquet" if to == "auto" else to)
+    typer.echo(f"{out}: {len(corpus.conversations)} conversations, {corpus.requests} requests")
+    print_oddities("found while reading", corpus.repairs.rows())
+    print_oddities("not held by the form", lost.rows())
+
+
+@app.command()
+def generate(
+    preset: Annotated[str, typer.Argument(help="agentx, agentx_subagents, chat, rag or batch.")],
+    out: Annotated[Path | None, typer.Argument(help="Where it goes (.parquet, or Weka JSONL).")] = None,
+    sessions: Annotated[int, typer.Option(help="How many conversations.", min=1)] = 400,
+    seed: Annotated[int, typer.Option(help="The same seed makes the same sessions.")] = 1,
+    json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+) -> None:
+    """Make sessions, and print what they are beside the published figures that they are held to."""
+    from scenarios.report.trace_table import print_beside_targets
+    from scenarios.trace.convert import convert as write
+    from scenarios.trace.inspect import inspect as described
+    from scenarios.trace.targets import beside
+    from scenarios.workloads.generate.presets import generate as make
+
+    corpus = make(preset, sessions=sessions, seed=seed)
+    if out is not None:
+        write(corpus, out, "parquet" if out.suffix == ".parquet" else "weka")
+    rows = beside(preset, described(corpus))
+    if json:
+        import orjson
+
+        whole = {"digest": corpus.digest(), "requests": corpus.requests, "beside": rows}
+        typer.echo(orjson.dumps(whole, option=orjson.OPT_INDENT_2).decode())
+    else:
+        print_beside_targets(preset, corpus.requests, sessions, rows)

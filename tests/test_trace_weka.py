@@ -16,7 +16,7 @@ from scenarios.errors import UserError
 from scenarios.workloads import derive
 from scenarios.workloads.readers import weka
 from scenarios.workloads.readers.rows import ReadOptions
-from tests.workload_kit import conversation, row, trace, written
+from tests.workload_kit import conversation, row, written
 
 GROWING = [row(0, 640), row(3, 700, input_types=["tool_result"]), row(6, 1000)]
 
@@ -178,28 +178,3 @@ def test_mixed_block_sizes_and_repeated_names_are_found(tmp_path: Path) -> None:
     path = written(tmp_path, conversation(GROWING, "a"), conversation([row(0, 64)], "b", block_size=32))
     with pytest.raises(UserError, match=r":2: block_size: 32"):
         weka.read(path)
-
-
-@pytest.mark.slow
-def test_recorded_agents_give_the_same_numbers_when_counted_by_hand() -> None:
-    path = trace("agentx_v8", "traces.jsonl.gz")
-    corpus = weka.read(path)
-    requests = prompt = output = cached = 0
-    with gzip.open(path) as lines:
-        for line in lines:
-            seen = set[int]()
-            for entry in orjson.loads(line)["requests"]:
-                for request in entry["requests"] if entry["type"] == "subagent" else [entry]:
-                    ids = request["hash_ids"]
-                    known = next((k for k, i in enumerate(ids) if i not in seen), len(ids))
-                    seen.update(ids)
-                    requests += 1
-                    prompt += request["in"]
-                    output += max(1, request["out"])
-                    cached += min(known * 64, request["in"])
-    streams = [s for c in corpus.conversations for s in c.streams]
-    assert len(corpus.conversations) == 240
-    assert corpus.requests == requests
-    assert sum(int(s.prompt_tokens.sum()) for s in streams) == prompt
-    assert sum(int(s.output_tokens.sum()) for s in streams) == output
-    assert derive.hit_token_ratio(corpus) == cached / prompt

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from scenarios.cli import compare, demo, judge, library, report, run
+from scenarios.cli import compare, demo, judge, library, report, run, trace
 from scenarios.errors import UserError
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.command()(compare.compare)
 app.command()(report.report)
 app.command()(judge.judge)
 app.command(name="list")(library.list_scenarios)
+app.add_typer(trace.app, name="trace")
 
 
 def main() -> None:

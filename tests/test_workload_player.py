@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from scenarios.workloads.arrivals import constant, times, unit_gaps
 from scenarios.workloads.generate.presets import generate
 from scenarios.workloads.lanes import LanesSource
-from scenarios.workloads.readers import weka
+from scenarios.workloads.readers import detect, weka
 from scenarios.workloads.script import Script, script, scripts
 from scenarios.workloads.sessions import SessionArrivals
 from tests.workload_kit import Bench, conversation, row, written
@@ -208,3 +209,33 @@ def test_so_many_sessions_arrive_and_then_the_source_is_dry() -> None:
     assert source.exhausted()
     assert source.player.trees == 0
     assert len({t.session_id for t in turns}) == 50
+
+
+def test_warm_up_turns_repeat_the_primer_for_one_token_and_then_the_recorded_run_goes_on(tmp_path: Path) -> None:
+    rows = [row(10.0 * k, 640 + 64 * k, out=50, think_time=8.0) for k in range(20)]
+    bench = Bench()
+    turns = bench.play(from_the_start(bench, [one(tmp_path, rows)], start_window=(0.5, 0.5), warmup_turns=3))
+    assert [t.ordinal for t in turns] == [9, 9, 9, 9, *range(10, 20)]
+    assert [h.output_tokens for h in bench.hidden[:5]] == [50, 1, 1, 1, 50]
+    assert len({t.key for t in turns}) == len(turns)
+    assert len({t.context for t in turns[:4]}) == 1
+    assert turns[4].arrived_s == 4.0
+    assert bench.source.exhausted()
+
+
+def test_lanes_of_rows_are_a_fixed_concurrency_and_wrapping_is_explicit_and_busts_the_cache(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    rows = [{"timestamp": k, "input_length": 1_024, "output_length": 5, "hash_ids": [0, k + 1]} for k in range(5)]
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
+    plays = scripts(detect.read(path))
+    bench = Bench(service_s=1.0)
+    source = LanesSource(
+        bench.stage, plays, lanes=2, seed=1, start_window=(0.0, 0.0), order="in_turn", global_scope=True
+    )
+    turns = bench.play(source, until_s=4.5)
+    assert bench.most_in_flight == 2
+    seen = [[run.first + run.blocks - 1 for run in t.context.runs][-1] for t in turns]
+    assert sorted(seen[:5]) == [1, 2, 3, 4, 5]
+    scopes = [t.context.runs[0].scope for t in turns]
+    assert len(set(scopes[:5])) == 1
+    assert scopes[5] not in scopes[:5]

@@ -3,12 +3,17 @@
 `lanes` counts live session TREES, never requests or a rate. A lane is held until its whole tree has drained, then draws
 its next conversation and plays it from the start under a fresh naming scope (AgentX's cache-bust mark). The first
 conversation of each lane is cut at t*, uniform in `start_window` of its recorded run. What a lane draws is a hash of
-(lane, recycle number): a policy cannot change which conversation comes next, only when.
+(lane, recycle number): a policy cannot change which conversation comes next, only when. With `order = "in_turn"` lane i
+plays conversations i, i + N, i + 2N ... instead, each once before any comes again; a second round is another scope.
+
+A corpus whose ids are global keeps one scope for all plays of a round. Rows that stand alone are plays of one request:
+N lanes of them are a load of fixed concurrency.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from orchestrator.rng import mix, stream_key, uniform
 from orchestrator.turn import TurnId, TurnView
@@ -41,8 +46,12 @@ class LanesSource:
         Spread the lanes' starts evenly over this time.
     recycle : bool
         False: a drained lane stays empty.
-    scope : int, optional
-        One naming scope for all plays (global block ids, no cache-bust mark).
+    warmup_turns : int
+        After the primer, send its prompt so many times more for one token each, as AgentX does.
+    order : {"drawn", "in_turn"}
+        How a lane comes to its next conversation.
+    global_scope : bool
+        Block ids mean the same in all conversations: one naming scope for all plays of a round, no cache-bust mark.
     """
 
     def __init__(
@@ -59,7 +68,9 @@ class LanesSource:
         system_idle_cap_s: float | None = None,
         ramp_s: float = 0.0,
         recycle: bool = True,
-        scope: int | None = None,
+        warmup_turns: int = 0,
+        order: Literal["drawn", "in_turn"] = "drawn",
+        global_scope: bool = False,
     ) -> None:
         if not scripts:
             raise UserError("the workload has no conversation to draw from")
@@ -70,7 +81,9 @@ class LanesSource:
         self._primer = primer
         self._ramp_s = ramp_s
         self._recycle = recycle
-        self._scope = scope
+        self._warmup_turns = warmup_turns
+        self._in_turn = order == "in_turn"
+        self._global = global_scope
         self._draw = stream_key(seed, f"workload.{name}.conversation")
         self._cut = stream_key(seed, f"workload.{name}.cut")
         self._root = stream_key(seed, f"workload.{name}.key")
@@ -105,7 +118,15 @@ class LanesSource:
 
     def draw(self, lane: int, recycle: int) -> int:
         """Return the index of the conversation that this lane plays at this recycle number."""
+        if self._in_turn:
+            return (lane + recycle * self._lanes) % len(self._scripts)
         return int(uniform(self._draw, mix(lane, recycle)) * len(self._scripts))
+
+    def _scope(self, lane: int, recycle: int, key: int) -> int:
+        if not self._global:
+            return key
+        turned = (lane + recycle * self._lanes) // len(self._scripts) if self._in_turn else 0
+        return mix(self._root, turned)
 
     def _begin(self, play: tuple[int, int]) -> None:
         lane, recycle = play
@@ -117,9 +138,16 @@ class LanesSource:
             low, high = self._window
             share = low + (high - low) * uniform(self._cut, lane)
             cut_s = share * script.duration_s if share > 0.0 else None
-        scope = key if self._scope is None else self._scope
         self.conversations_begun += 1
-        self._player.play(script, key=key, scope=scope, play=mix_play(lane, recycle), cut_s=cut_s, primer=self._primer)
+        self._player.play(
+            script,
+            key=key,
+            scope=self._scope(lane, recycle, key),
+            play=mix_play(lane, recycle),
+            cut_s=cut_s,
+            primer=self._primer,
+            warmup_turns=self._warmup_turns,
+        )
 
     def _drained(self, tree: Tree, at_s: float) -> None:
         if self._recycle:

@@ -47,7 +47,8 @@ class Tree:
     """One live play of a script."""
 
     __slots__ = (
-        "abandoned", "floors", "in_flight", "key", "keys", "left", "missing", "pending", "play", "scope", "script",
+        "abandoned", "floors", "in_flight", "key", "keys", "left", "missing", "pending", "play", "primed", "scope",
+        "script", "warm_left", "warm_sent",
     )  # fmt: skip
 
     def __init__(self, script: Script, key: int, scope: int, play: int) -> None:
@@ -62,6 +63,9 @@ class Tree:
         self.pending: dict[Node, tuple[float, Any]] = {}
         self.missing: dict[Node, int] = {}
         self.floors: dict[Node, float] = {}
+        self.primed: Node | None = None
+        self.warm_left = 0
+        self.warm_sent = 0
 
 
 class Player:
@@ -95,9 +99,21 @@ class Player:
         return len(self._trees)
 
     def play(
-        self, script: Script, *, key: int, scope: int, play: int = 0, cut_s: float | None = None, primer: bool = False
+        self,
+        script: Script,
+        *,
+        key: int,
+        scope: int,
+        play: int = 0,
+        cut_s: float | None = None,
+        primer: bool = False,
+        warmup_turns: int = 0,
     ) -> None:
-        """Begin a tree now: whole, or from `cut_s` of its recorded run, with the request before the cut sent first."""
+        """Begin a tree now: whole, or from `cut_s` of its recorded run.
+
+        With `primer` the request before the cut is sent first, then its prompt `warmup_turns` times more for one token
+        each; what follows it in the recorded run waits for them.
+        """
         tree = Tree(script, key, scope, play)
         self._trees[key] = tree
         first = [0] * len(script.parts)
@@ -107,7 +123,8 @@ class Player:
         primed = _primer(script, first) if primer and cut_s is not None else None
         if primed is not None:
             first[primed[0]] -= 1
-        tree.left -= sum(first)
+            tree.primed, tree.warm_left = primed, warmup_turns
+        tree.left += tree.warm_left - sum(first)
         now_s = self._stage.clock.now()
         ready: list[tuple[float, Node]] = []
         for node, waits in script.gates.items():
@@ -137,7 +154,11 @@ class Player:
         tree.left -= 1
         if outcome in ENDS_SESSION and not tree.abandoned:
             self._abandon(tree)
-        if not tree.abandoned:
+        if tree.warm_left and not tree.abandoned and (s, k) == tree.primed:
+            tree.warm_left -= 1
+            tree.warm_sent += 1
+            self._schedule(tree, [(at_s, (s, k))], at_s)
+        elif not tree.abandoned:
             part = tree.script.parts[s]
             ready: list[tuple[float, Node]] = []
             if k + 1 < len(part.gap_s):
@@ -202,10 +223,12 @@ class Player:
         stage = self._stage
         part = tree.script.parts[s]
         turn_id = TurnId(next(stage.births))
-        key = mix(tree.keys[s], k)
+        key, output_tokens = mix(tree.keys[s], k), part.output_tokens[k]
+        if tree.warm_sent and node == tree.primed:
+            key, output_tokens = mix(key, tree.warm_sent), 1
         self._live[turn_id] = (tree, s, k)
         draws = tuple(uniform(stage.draw_stream, key, j) for j in range(stage.draws)) if stage.draws else ()
-        stage.truths[turn_id] = TurnTruth(part.output_tokens[k], draws, part.service_s[k])
+        stage.truths[turn_id] = TurnTruth(output_tokens, draws, part.service_s[k])
         session = tree.key & SESSION_MASK if s == 0 else tree.keys[s] & SESSION_MASK
         chain = part.chain(k, tree.scope, tree.script.block_tokens)
         now_s = stage.clock.now()

@@ -61,7 +61,7 @@ class Script:
     start_s: float | None
 
 
-def script(conversation: Conversation, *, share_prefix: bool = False, scope: int | None = None) -> Script:
+def script(conversation: Conversation, *, share_prefix: bool = False) -> Script:
     """Make a conversation ready to play.
 
     Parameters
@@ -70,8 +70,6 @@ def script(conversation: Conversation, *, share_prefix: bool = False, scope: int
     share_prefix : bool
         Give the leading tools-and-system part a scope of its own, the same for every stream of equal tool and system
         lengths: sessions then share it, as they do behind one client version.
-    scope : int, optional
-        A naming scope that is the same for all conversations (global block ids); None: each play has its own.
     """
     ends = [stream.ends_s() for stream in conversation.streams]
     gates = {
@@ -81,9 +79,7 @@ def script(conversation: Conversation, *, share_prefix: bool = False, scope: int
     for node, waits in gates.items():
         for s, k in waits:
             after[s].setdefault(k, []).append(node)
-    parts = tuple(
-        _part(conversation, s, ends, after[s], share_prefix and scope is None) for s in range(len(conversation.streams))
-    )
+    parts = tuple(_part(conversation, s, ends, after[s], share_prefix) for s in range(len(conversation.streams)))
     return Script(
         name=conversation.name,
         block_tokens=conversation.block_tokens,
@@ -96,8 +92,39 @@ def script(conversation: Conversation, *, share_prefix: bool = False, scope: int
 
 
 def scripts(corpus: Corpus, *, share_prefix: bool = False) -> list[Script]:
-    """Make every conversation of a corpus ready to play."""
-    return [script(conversation, share_prefix=share_prefix) for conversation in corpus.conversations]
+    """Make every conversation of a corpus ready to play; a row that stands alone is a play of one request."""
+    out: list[Script] = []
+    for conversation in corpus.conversations:
+        if conversation.streams[0].relation == "independent":
+            out.extend(_single(conversation, k) for k in range(len(conversation.streams[0])))
+        else:
+            out.append(script(conversation, share_prefix=share_prefix))
+    return out
+
+
+def _single(conversation: Conversation, k: int) -> Script:
+    stream = conversation.streams[0]
+    service_s = float(stream.service_s[k])
+    part = Part(
+        t_s=[0.0],
+        gap_s=[0.0],
+        prompt_tokens=[int(stream.prompt_tokens[k])],
+        output_tokens=[int(stream.output_tokens[k])],
+        service_s=[None if service_s != service_s else service_s],
+        runs=[tuple(stream.runs(k))],
+        headed=[False],
+        head=None,
+        after={},
+    )
+    return Script(
+        name=f"{conversation.name}[{k}]",
+        block_tokens=conversation.block_tokens,
+        parts=(part,),
+        gates={},
+        requests=1,
+        duration_s=0.0,
+        start_s=(conversation.start_s or 0.0) + float(stream.t_s[k]),
+    )
 
 
 def _part(

@@ -32,8 +32,8 @@ class SessionArrivals:
         Stop after this many; None: as long as the times last.
     tree_idle_cap_s, system_idle_cap_s : float, optional
         The two idle caps; see `player`.
-    scope : int, optional
-        One naming scope for all sessions (global block ids).
+    global_scope : bool
+        Block ids mean the same in all conversations: one naming scope for all sessions.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class SessionArrivals:
         sessions: int | None = None,
         tree_idle_cap_s: float | None = None,
         system_idle_cap_s: float | None = None,
-        scope: int | None = None,
+        global_scope: bool = False,
     ) -> None:
         if not scripts:
             raise UserError("the workload has no conversation to draw from")
@@ -55,7 +55,7 @@ class SessionArrivals:
         self._scripts = list(scripts)
         self._times_s = times_s
         self._sessions = sessions
-        self._scope = scope
+        self._global = global_scope
         self._draw = stream_key(seed, f"workload.{name}.conversation")
         self._root = stream_key(seed, f"workload.{name}.key")
         self._player = Player(
@@ -98,7 +98,7 @@ class SessionArrivals:
 
     def _begin(self, session: int) -> None:
         key = mix(self._root, session)
-        scope = key if self._scope is None else self._scope
+        scope = self._root if self._global else key
         self.conversations_begun += 1
         self._player.play(self._scripts[self.draw(session)], key=key, scope=scope, play=session)
         self._next(session + 1)

@@ -142,16 +142,16 @@ def check_placement(model: Model, hardware: Hardware, place: Placement) -> None:
         raise PlacementError("cp", f"cp={place.context_parallel}: {model.name} has no latent attention to shard")
 
 
-def placements(model: Model, hardware: Hardware, gpus: range) -> Iterator[Placement]:
+def placements(model: Model, gpus: range, *, widest_tp: int = 8, deepest_pp: int = 32) -> Iterator[Placement]:
     """Yield every product of widths whose accelerators lie in `gpus`, expert parallelism as wide as divides.
 
-    Tensor widths are powers of two up to 16; the pipeline takes powers of two and three times such. Nothing is
-    checked here: a caller counts what `check_placement` refuses.
+    Tensor widths are powers of two, pipeline depths powers of two and three times such. A lone tensor group also comes
+    with its experts sliced instead of divided. Nothing is checked here: a caller counts what `check_placement` refuses.
     """
-    depths = [p for p in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32) if p <= gpus.stop - 1]
-    for pp in depths:
-        for tp in (1, 2, 4, 8, 16):
-            for dp in range(1, (gpus.stop - 1) // (pp * tp) + 1):
+    most = gpus.stop - 1
+    for pp in (p for p in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32) if p <= min(most, deepest_pp)):
+        for tp in (t for t in (1, 2, 4, 8, 16, 32) if t <= widest_tp):
+            for dp in range(1, most // (pp * tp) + 1):
                 if pp * tp * dp not in gpus:
                     continue
                 stage = tp * dp

@@ -84,7 +84,8 @@ def run_pass(setting: Setting, batch: ArrayLike, new: ArrayLike, cached: ArrayLi
         seconds = compute + hidden
     if fill:
         seconds = np.maximum(seconds, engine.eager_layer_s * setting.model.layers)
-    seconds, links = _around(setting, fill, b, q, seconds, links)
+    around = _around(setting, fill, b, q, links)
+    seconds, handed = seconds + around[0], around[1]
     return Pass(
         seconds,
         split * flops,
@@ -92,7 +93,7 @@ def run_pass(setting: Setting, batch: ArrayLike, new: ArrayLike, cached: ArrayLi
         links,
         split * parts["attention"],
         split * parts["experts"],
-        split * parts["network"],
+        split * parts["network"] + handed,
     )
 
 
@@ -104,19 +105,17 @@ def _overlapped(engine: Engine, fill: bool, compute: Array, hidden: Array) -> Ar
     return 2.0 * (np.maximum(compute, hidden) + loss)
 
 
-def _around(
-    setting: Setting, fill: bool, b: Array, q: Array, seconds: Array, links: dict[str, Array]
-) -> tuple[Array, dict[str, Array]]:
-    """Add the head, the once-a-pass cost and the hand-offs between stages."""
+def _around(setting: Setting, fill: bool, b: Array, q: Array, links: dict[str, Array]) -> tuple[Array, Array]:
+    """Return the seconds of head, once-a-pass cost and hand-offs, and the hand-offs alone; their bytes join `links`."""
     model, place, machine = setting.model, setting.place, setting.machine
     rows = b if fill else b * q
     head = gemm(machine, rows, model.width, model.vocabulary / place.tp, BF16)
-    seconds = seconds + head.seconds + machine.engine.step_s
+    handed = np.zeros_like(b)
     if place.pp > 1:
         passed = hand_off(machine, place, model.width, b * q)
-        seconds = seconds + (place.pp - 1) * passed.seconds
+        handed = (place.pp - 1) * passed.seconds
         links[passed.level] = links.get(passed.level, np.zeros_like(b)) + (place.pp - 1) * passed.link_bytes
-    return seconds, links
+    return head.seconds + machine.engine.step_s + handed, handed
 
 
 def stage_excess_ratio(model: Model, pp: int) -> float:

@@ -25,6 +25,10 @@ class Prediction:
         """Signed relative error."""
         return self.predicted / self.row.measured - 1.0
 
+    def text(self, value: float) -> str:
+        """Return `value` in the row's customary unit: tokens per second and GPU, or milliseconds."""
+        return f"{value:,.0f}" if self.row.kind in ("decode", "prefill") else f"{value * 1e3:,.2f}"
+
 
 def predict(row: Row) -> float:
     """Return the model's value for one row, in the row's unit."""
@@ -108,3 +112,81 @@ def leave_one_out(points: list[Prediction]) -> Summary:
             ]
             corrected.append(Prediction(row=point.row, predicted=point.predicted * statistics.median(others)))
     return summarise(corrected)
+
+
+def as_plain(points: list[Prediction]) -> dict[str, object]:
+    """Return the summaries and all rows as plain values, in seconds and tokens per second."""
+    whole, unset = summarise(points), summarise([p for p in points if not p.row.sets])
+    first_token = [p for p in points if p.row.kind == "served_ttft"]
+    return {
+        "n": whole.rows,
+        "median_abs_error": whole.median_abs_error,
+        "mean_abs_error": whole.mean_abs_error,
+        "bias": whole.bias,
+        "worst_abs_error": whole.worst_abs_error,
+        "without_rows_that_set_a_constant": {
+            "n": unset.rows,
+            "median_abs_error": unset.median_abs_error,
+            "mean_abs_error": unset.mean_abs_error,
+        },
+        "leave_one_configuration_out": {
+            "median_abs_error": leave_one_out(points).median_abs_error,
+            "mean_abs_error": leave_one_out(points).mean_abs_error,
+        },
+        "first_token_rows_mean_abs_error": summarise(first_token).mean_abs_error,
+        "rows": [
+            {
+                "name": p.row.name,
+                "kind": p.row.kind,
+                "configuration": p.row.configuration,
+                "measured": p.row.measured,
+                "predicted": p.predicted,
+                "error": p.error_ratio,
+                "sets": p.row.sets,
+                "assumed": p.row.assumed,
+                "source": p.row.source,
+            }
+            for p in points
+        ],
+    }
+
+
+_HEAD = """# The layer model against public measurements
+
+Written by `steadyflow plan validate --markdown`; a test compares this page with what the command prints.
+
+`decode` and `prefill` rows are tokens per second and GPU; the others are milliseconds. `served` rows pass through a
+queue under the load generator's own concurrency and lengths, because their first-token times hold the wait behind
+other prompts and their token times the passes that fill them; rows of first tokens count only that way. A star marks a
+row that was used to set a constant. Constants come from kernel tables and data sheets; each serving engine adds one
+launch ratio, set on the public rows outside this table (see `plant/presets/engines.py`).
+
+"""
+
+
+def as_markdown(points: list[Prediction]) -> str:
+    """Return the page docs/validation.md."""
+    whole, unset, held = summarise(points), summarise([p for p in points if not p.row.sets]), leave_one_out(points)
+    lines = [
+        "| rows | n | median abs. error | mean abs. error | bias |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for name, s in (("all", whole), ("without starred rows", unset), ("one configuration left out", held)):
+        numbers = f"{s.median_abs_error:.1%} | {s.mean_abs_error:.1%} | {s.bias:+.1%}"
+        lines.append(f"| {name} | {s.rows} | {numbers} |")
+    lines += ["", "| measurement | kind | measured | model | error | source |", "|---|---|---:|---:|---:|---|"]
+    sources = list(dict.fromkeys(p.row.source for p in points))
+    for p in points:
+        star = " *" if p.row.sets else ""
+        assumed = f" ({p.row.assumed})" if p.row.assumed else ""
+        cells = (
+            f"{p.row.name}{assumed}{star}",
+            p.row.kind,
+            p.text(p.row.measured),
+            p.text(p.predicted),
+            f"{p.error_ratio:+.1%}",
+            f"[{sources.index(p.row.source) + 1}]",
+        )
+        lines.append("| " + " | ".join(cells) + " |")
+    lines += ["", *(f"{i}. {source}" for i, source in enumerate(sources, 1)), ""]
+    return _HEAD + "\n".join(lines)

@@ -1,0 +1,137 @@
+"""Pages of the planner: one HTML file that opens from disk, with every figure drawn by Plotly and no network needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+import plotly.graph_objects as go
+from plotly.offline import get_plotlyjs
+
+COLOURS = ("#3b76d6", "#d9772b", "#2c9a68", "#a04fc0", "#c43d4f", "#77808d")
+_PARTS = {"attention": "#3b76d6", "experts": "#d9772b", "network": "#c43d4f", "dense": "#2c9a68"}
+_REMOVED = ["select2d", "lasso2d", "autoScale2d"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """One figure with its heading, a sentence on what to see, and a stable name."""
+
+    name: str
+    title: str
+    note: str
+    figure: go.Figure
+
+
+def layout(
+    figure: go.Figure, x: str, y: str, *, height: int = 460, log_x: bool = False, log_y: bool = False
+) -> go.Figure:
+    """Give a figure the house's axes: transparent ground, thin grid, legend below."""
+    axis = {"gridcolor": "rgba(128,128,128,.25)", "zeroline": False, "title_standoff": 12}
+    figure.update_layout(
+        height=height,
+        margin={"l": 70, "r": 20, "t": 16, "b": 60},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        legend={"orientation": "h", "y": -0.2},
+        hovermode="closest",
+    )
+    figure.update_xaxes(title=x, type="log" if log_x else "linear", **axis)
+    figure.update_yaxes(title=y, type="log" if log_y else "linear", **axis)
+    for update, log in ((figure.update_xaxes, log_x), (figure.update_yaxes, log_y)):
+        if log:
+            update(dtick=1, minor={"ticks": "outside", "dtick": "D1"}, exponentformat="SI")
+    return figure
+
+
+def lines(
+    series: Sequence[tuple[str, Sequence[float], Sequence[float], Sequence[str]]], *, dashed: Sequence[bool] = ()
+) -> go.Figure:
+    """Draw one line with markers per (name, x, y, hover text)."""
+    figure = go.Figure()
+    for i, (name, xs, ys, texts) in enumerate(series):
+        figure.add_trace(
+            go.Scatter(
+                x=list(xs),
+                y=list(ys),
+                name=name,
+                mode="lines+markers",
+                text=list(texts),
+                hovertemplate="%{text}<br>%{x:.4g}, %{y:.4g}<extra></extra>" if texts else None,
+                line={
+                    "color": COLOURS[i % len(COLOURS)],
+                    "width": 2,
+                    "dash": "dot" if dashed and dashed[i] else "solid",
+                },
+                marker={"size": 6},
+            )
+        )
+    return figure
+
+
+def gantt(rows: Sequence[tuple[str, Sequence[tuple[str, str, float, float]]]]) -> go.Figure:
+    """Draw rows of (operation, part, start_s, seconds) on a microsecond axis; colours are the parts."""
+    figure = go.Figure()
+    seen: set[str] = set()
+    for label, bars in rows:
+        for name, part, start, seconds in bars:
+            figure.add_trace(
+                go.Bar(
+                    y=[label],
+                    x=[seconds * 1e6],
+                    base=[start * 1e6],
+                    orientation="h",
+                    name=part,
+                    legendgroup=part,
+                    showlegend=part not in seen,
+                    marker={"color": _PARTS[part], "line": {"color": "rgba(255,255,255,.8)", "width": 1}},
+                    text=name,
+                    textposition="inside",
+                    insidetextanchor="middle",
+                    constraintext="inside",
+                    hovertemplate=f"{name}: %{{x:.2f}} us<extra></extra>",
+                )
+            )
+            seen.add(part)
+    figure.update_layout(barmode="overlay", bargap=0.35)
+    return layout(figure, "microseconds from the layer's start", "", height=170 + 70 * len(rows))
+
+
+def page(title: str, lead: str, charts: Sequence[Chart], css: str, tables: Sequence[str] = ()) -> str:
+    """Return the page as HTML. Each chart's div is `plan-<name>`."""
+    config = {"responsive": True, "displaylogo": False, "modeBarButtonsToRemove": _REMOVED}
+    parts = []
+    for chart in charts:
+        div = f"plan-{chart.name}"
+        body = chart.figure.to_html(full_html=False, include_plotlyjs=False, div_id=div, config=config)
+        height = int(chart.figure.layout.height)
+        parts.append(
+            f"<section><h3>{escape(chart.title)}</h3>"
+            f'<p class="note">{escape(chart.note)}</p><div style="height:{height}px">{body}</div></section>'
+        )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)} · Steadyflow</title><style>{css}</style><script>{get_plotlyjs()}</script></head>"
+        f'<body><main><h1>{escape(title)}</h1><p class="question">{escape(lead)}</p>'
+        f"{''.join(parts)}{''.join(tables)}</main></body></html>"
+    )
+
+
+def write_page(path: Path, html: str) -> Path:
+    """Write the page and return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(html, encoding="utf-8")
+    return path
+
+
+def table_html(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
+    """Return a table; the first column is text, the others numbers."""
+    top = "".join(f"<th{' class=num' if i else ''}>{escape(h)}</th>" for i, h in enumerate(head))
+    body = "".join(
+        "<tr>" + "".join(f"<td{' class=num' if i else ''}>{escape(c)}</td>" for i, c in enumerate(row)) + "</tr>"
+        for row in rows
+    )
+    return f'<section><h3>{escape(caption)}</h3><div class="scroll"><table><tr>{top}</tr>{body}</table></div></section>'

@@ -1,0 +1,121 @@
+"""`times = {kind = "moe", ...}`: the seconds of a real model on real hardware, as a scenario file names them.
+
+    times = {kind = "moe", model = "kimi-k3", hardware = "gb200-nvl72", placement = {tp = 8, pp = 2, ep = 8}}
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from plant.model import FORMATS, Precision
+from plant.placement import Placement, PlacementError
+from plant.tables import Speculation, StepTable, step_times
+from scenarios.errors import UserError, nearest
+
+Width = Annotated[int, Field(ge=1, le=1024)]
+
+
+class _Part(BaseModel):
+    """Unknown keys are refused; values are frozen and finite."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class MoePlacement(_Part):
+    """Widths of one worker: `pp` x `tp` x `dp` accelerators. Without `ep` experts are divided as widely as they go."""
+
+    pp: Width = 1
+    tp: Width = 1
+    dp: Width = 1
+    ep: Width | None = None
+    context_parallel: Width = 1
+    hot_ratio: Annotated[float, Field(ge=1.0, le=100.0)] = 1.1
+    skew: Annotated[float, Field(ge=0.0, le=3.0)] = 0.0
+    remote_experts: bool = False
+
+
+class MoePrecision(_Part):
+    """Formats by class of weight, and bytes per value of KV cache and recurrent state."""
+
+    dense: Literal["bf16", "fp8", "nvfp4", "mxfp4", "mxfp4_a16", "int4"]
+    experts: Literal["bf16", "fp8", "nvfp4", "mxfp4", "mxfp4_a16", "int4"]
+    attention: Literal["bf16", "fp8", "nvfp4", "mxfp4", "mxfp4_a16", "int4"] | None = None
+    kv_bytes: Annotated[float, Field(gt=0.0, le=4.0)] = 2.0
+    state_bytes: Annotated[float, Field(gt=0.0, le=4.0)] = 4.0
+
+
+class MoeTimes(_Part):
+    """Step and fill seconds from the layer model of `plant`, tabulated once and cached.
+
+    `model` is a preset (`steadyflow plan models` lists them) unless `config` names a Hugging Face `config.json`.
+    `engine` sets the launch costs. `fill` says what a fill chunk is charged: the `latency` of all pipeline stages, or
+    the `occupancy` of one (a worker kept full); they differ only for pp > 1. `draft_tokens` and `accepted_tokens`
+    describe speculation. `max_batch` bounds the table; without it, what fits in memory at 1,024 positions each.
+    """
+
+    kind: Literal["moe"]
+    model: str | None = None
+    config: Path | None = None
+    hardware: str
+    engine: str = "fused-2026h2"
+    placement: MoePlacement = MoePlacement()
+    precision: MoePrecision | None = None
+    draft_tokens: Annotated[int, Field(ge=0, le=64)] = 0
+    accepted_tokens: Annotated[float, Field(ge=1.0, le=65.0)] = 1.0
+    max_batch: Annotated[int, Field(ge=1, le=65_536)] | None = None
+    fill: Literal["latency", "occupancy"] = "latency"
+
+
+def build_moe_times(times: MoeTimes) -> StepTable:
+    """Return the tables that a scenario's `times` describe.
+
+    Raises
+    ------
+    UserError
+        In one line, for unknown names and for placements that the model or the hardware rules out.
+    """
+    from plant.huggingface import ConfigError, load_config
+    from plant.presets.engines import ENGINES
+    from plant.presets.hardware import HARDWARE
+    from plant.presets.models import MODELS
+
+    for field, known in (("model", MODELS), ("hardware", HARDWARE), ("engine", ENGINES)):
+        word = getattr(times, field)
+        if word is not None and word not in known:
+            raise UserError(f"times.{field}: `{word}` is unknown{nearest(word, known)}; known: {', '.join(known)}")
+    if (times.model is None) == (times.config is None):
+        raise UserError("times: give `model` (a preset) or `config` (a path to a config.json), one of the two")
+    if times.accepted_tokens > 1 + times.draft_tokens:
+        raise UserError(f"times.accepted_tokens: at most 1 + draft_tokens = {1 + times.draft_tokens}")
+    try:
+        model = MODELS[times.model] if times.model is not None else load_config(times.config or Path())
+        return step_times(
+            model=model,
+            hardware=HARDWARE[times.hardware],
+            engine=ENGINES[times.engine],
+            placement=_placement(times.placement),
+            precision=_precision(times.precision),
+            speculation=Speculation(draft_tokens=times.draft_tokens, accepted_tokens=times.accepted_tokens),
+            max_batch=times.max_batch,
+            occupancy=times.fill == "occupancy",
+        )
+    except PlacementError as problem:
+        raise UserError(f"times.placement: {problem}") from problem
+    except ConfigError as problem:
+        raise UserError(f"times.config: {problem}") from problem
+
+
+def _placement(part: MoePlacement) -> Placement:
+    return Placement(**{**part.model_dump(), "ep": part.ep or 0})
+
+
+def _precision(part: MoePrecision | None) -> Precision | None:
+    if part is None:
+        return None
+    # Activations travel in the format that the experts multiply in: bf16, fp8 with block scales, or NVFP4.
+    travelling = {"bf16": 2.0, "fp8": 1.03125, "fp4": 0.5625}
+    dispatch = travelling[FORMATS[part.experts].math]
+    return Precision(**part.model_dump(), dispatch_bytes=dispatch)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,6 +49,7 @@ class StepTable:
         "_core",
         "_dp",
         "_fill",
+        "_floor_s",
         "_knots",
         "_new",
         "_rank",
@@ -73,6 +74,7 @@ class StepTable:
         self._token: list[float] = arrays["tokens"].tolist()
         self._token_s: list[float] = arrays["token_s"].tolist()
         self._dp = float(arrays["dp"])
+        self._floor_s = float(arrays["floor_s"])
         self.error_ratio = float(arrays["error_ratio"])
         self.max_batch = len(self._core) - 1
 
@@ -153,10 +155,11 @@ class StepTable:
             return self.step_s(batch, kv_tokens)
         seconds = _bilinear(self._new, self._cached, self._fill, float(new_tokens), float(cached_tokens))
         if batch == 0:
-            return seconds
+            return max(seconds, self._floor_s)
         alone = new_tokens / self._dp
         joint = _line(self._token, self._token_s, alone + self._rank[batch]) - _line(self._token, self._token_s, alone)
-        return seconds + joint + max(self.step_s(batch, kv_tokens) - self._core[batch], 0.0)
+        reading = max(self.step_s(batch, kv_tokens) - self._core[batch], 0.0)
+        return max(seconds + joint + reading, self._floor_s)
 
 
 def _steps_below(knot: float, held: float, batch: int) -> int:
@@ -212,10 +215,12 @@ def _decode_pieces(setting: Setting, rank: Array, speculation: Speculation, limi
     x, y = grid[chosen], step[:, chosen]
     slope = np.diff(y, axis=1) / np.diff(x)
     base = y[:, :-1] - slope * x[:-1]
+    # Lines are over the mean context; the loop holds positions in all, so each batch divides its own slope.
+    sequences = np.maximum(np.arange(len(rank), dtype=float), 1.0)
     return {
         "knots": x[1:-1],
         "base": base[index].T,
-        "slope": slope[index].T,
+        "slope": slope[index].T / sequences,
         "error_ratio": np.asarray(error.max()),
     }
 
@@ -225,11 +230,14 @@ def _fill_grid(setting: Setting, limit: float, occupancy: bool) -> dict[str, Arr
     place = setting.place
     new = np.unique(np.concatenate([np.arange(1.0, 9.0), np.geomspace(8.0, 65_536.0, 105)]))
     cached = np.unique(np.concatenate([[0.0], np.geomspace(64.0, limit, 64)]))
-    # A sequence shared by the ranks is a fraction of a sequence on each, with all of its positions to attend to.
-    total = run_pass(setting, 1.0 / place.dp, new[:, None], cached[None, :], fill=True).seconds
-    if occupancy:
-        total = total / place.pp * stage_excess_ratio(setting.model, place.pp)
-    return {"new": new, "cached": cached, "fill": total}
+    # A sequence shared by the ranks is a fraction of a sequence on each, with all of its positions to attend to. The
+    # host's floor is kept apart, so that rows of a decoding batch can hide under it.
+    engine = replace(setting.machine.engine, eager_layer_s=0.0)
+    bare = replace(setting, machine=setting.machine._replace(engine=engine))
+    total = run_pass(bare, 1.0 / place.dp, new[:, None], cached[None, :], fill=True).seconds
+    floor = run_pass(setting, 1.0 / place.dp, 1.0, 0.0, fill=True).seconds
+    scale = stage_excess_ratio(setting.model, place.pp) / place.pp if occupancy else 1.0
+    return {"new": new, "cached": cached, "fill": total * scale, "floor_s": floor * scale}
 
 
 def _token_only(setting: Setting, fill: bool, tokens: Array) -> Array:

@@ -24,6 +24,13 @@ PlacementText = Annotated[str, typer.Option("--placement", help="Widths, such as
 DEFAULT_ENGINE = "fused-2026h2"
 
 
+def _console() -> Console:
+    """Return a console wide enough for the tables; a narrower terminal wraps lines instead of losing columns."""
+    console = Console()
+    console.width = max(console.width, 124)
+    return console
+
+
 def _print_json(value: object) -> None:
     typer.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode())
 
@@ -113,7 +120,8 @@ def _frontiers(
         if not frontier.points:
             reasons = "; ".join(sorted(frontier.refusal_examples.values())[:2]) or "no width in --gpus was tried"
             raise UserError(
-                f"nothing fits {frontier.model.name} on {frontier.hardware.name} for {frontier.question.regime}: {reasons}"
+                f"nothing fits: {frontier.model.name} on {frontier.hardware.name}, {frontier.question.regime}: "
+                + reasons
             )
     if as_json:
         rows = [plain(frontier) for frontier in found]
@@ -152,7 +160,7 @@ def _print_frontier(frontier: Any) -> None:
         if price is not None:
             cells.append(f"{price / 3600 / p.tokens_per_s_per_gpu * 1e6:.2f}")
         table.add_row(*cells)
-    Console().print(table)
+    _console().print(table)
     refused = ", ".join(f"{reason} {count}" for reason, count in sorted(frontier.refused.items())) or "none"
     typer.echo(f"{frontier.evaluated} points evaluated, {len(points)} on the frontier; placements refused: {refused}")
 
@@ -190,7 +198,7 @@ def _explain(
             sent = f"{s.link_bytes / 1e3:.1f}" if s.link_bytes else ""
             table.add_row(s.name, str(s.layers), f"{s.seconds * 1e6:.2f}", f"{s.total_s * 1e3:.3f}",
                           f"{s.share_ratio:.1%}", intensity, sent)  # fmt: skip
-        Console().print(table)
+        _console().print(table)
         held = ", ".join(f"{name} {size / 1e9:.1f} GB" for name, size in need.classes().items())
         typer.echo(f"memory of the fullest GPU: {held}")
     if out is not None:
@@ -222,7 +230,7 @@ def validate(
     for p in points:
         cells = (p.row.name, p.row.kind, p.text(p.row.measured), p.text(p.predicted), f"{p.error_ratio:+.1%}")
         table.add_row(*cells, "*" if p.row.sets else "")
-    Console().print(table)
+    _console().print(table)
     for name, value in as_plain(points).items():
         if name != "rows":
             typer.echo(f"{name}: {value}")
@@ -246,7 +254,7 @@ def models(as_json: AsJson = False) -> None:
             f"{r['active'] / 1e9:.2f}", f"{r['published_active'] / 1e9:.2f}", f"{r['active_error']:+.1%}",
             f"{r['kv_bytes_per_token'] / 1e3:.1f}",
         )  # fmt: skip
-    Console().print(table)
+    _console().print(table)
 
 
 @app.command()
@@ -267,7 +275,7 @@ def memory(
     if as_json:
         _print_json(view.plain)
     else:
-        view.print(Console())
+        view.print(_console())
     if out is not None:
         _page(out, view.title, view.lead, view.charts())
 
@@ -292,6 +300,6 @@ def regimes(
     if as_json:
         _print_json(view.plain)
     else:
-        view.print(Console())
+        view.print(_console())
     if out is not None:
         _page(out, view.title, view.lead, view.charts())

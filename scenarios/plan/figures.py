@@ -58,7 +58,7 @@ def frontier_charts(frontiers: Sequence[Frontier]) -> list[Chart]:
         Chart(
             name="latency",
             title="Interactivity against throughput",
-            note="Each point is the best placement at its latency; hover for its widths. Low and to the right is better.",
+            note="Each point is the best placement at its latency; hover for its widths. Low and right is better.",
             figure=layout(lines(series(milliseconds)), throughput, latency, log_x=True, log_y=True),
         ),
         Chart(
@@ -116,10 +116,10 @@ def intensity_chart(rows: Sequence[Intensity]) -> Chart:
 
 def sharing_chart(model: Model) -> Chart:
     """Return expert sharing against the tokens of a pass (Figure 21)."""
-    tokens = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
-    rows = sharing(model, tokens)
+    tokens = [2.0**i for i in range(13)]
+    rows = sharing(model, [int(t) for t in tokens])
     k = model.experts_per_token
-    series = [
+    series: list[tuple[str, list[float], list[float], list[str]]] = [
         ("uniform routing", tokens, [r.tokens_per_expert for r in rows], []),
         ("skewed routing (Zipf 0.8)", tokens, [r.tokens * k / r.distinct_skewed for r in rows], []),
         ("share of experts awake x 10", tokens, [10 * r.touched_ratio for r in rows], []),

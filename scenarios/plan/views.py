@@ -159,7 +159,7 @@ def memory_value(
             most = min(largest_batch(setting, float(context), chunk_tokens=1024), 4096)
             batch, tpot, value = 0, float("nan"), 0.0
             if most:
-                batches = np.unique(np.rint(np.geomspace(1.0, most, 32)))
+                batches = np.arange(1.0, most + 1.0)
                 at = decode(setting, batches, float(context))
                 earned = value_per_gpu_hour(curve, at.tpot_s, at.tokens_per_s_per_gpu)
                 best = int(earned.argmax())

@@ -1,6 +1,6 @@
 """`times = {kind = "moe", ...}`: the seconds of a real model on real hardware, as a scenario file names them.
 
-    times = {kind = "moe", model = "kimi-k3", hardware = "gb200-nvl72", placement = {tp = 8, pp = 2, ep = 8}}
+times = {kind = "moe", model = "kimi-k3", hardware = "gb200-nvl72", placement = {tp = 8, pp = 2, ep = 8}}
 """
 
 from __future__ import annotations

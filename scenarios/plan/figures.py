@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from plant.model import Model
 from scenarios.plan.explain import Slice, layer_bars
 from scenarios.plan.frontier import Frontier, Point
-from scenarios.plan.page import Chart, gantt, layout, lines
+from scenarios.plan.page import COLOURS, Chart, gantt, layout, lines
 from scenarios.plan.views import FasterMemory, Intensity, MemoryValue, expert_intensity, sharing
 
 
@@ -42,7 +42,7 @@ def frontier_charts(frontiers: Sequence[Frontier]) -> list[Chart]:
             *((f"{_name(f)} all-in", r, [p.energy_all_in_j_per_query for p in f.points], t)
               for f, r, t in zip(shown, rates, texts)),
         ],
-        dashed=[False] * len(shown) + [True] * len(shown),
+        pairs=len(shown),
     )  # fmt: skip
     memory = [[p.hbm_bytes_per_gpu / 1e9 for p in f.points] for f in shown]
     network = lines(
@@ -52,7 +52,8 @@ def frontier_charts(frontiers: Sequence[Frontier]) -> list[Chart]:
             *((f"{_name(f)} mean", r, [p.network_mean_bytes_per_s / 1e9 for p in f.points], t)
               for f, r, t in zip(shown, rates, texts)),
         ],
-        dashed=[False] * len(shown) + [True] * len(shown),
+        pairs=len(shown),
+        mode="markers",
     )  # fmt: skip
     return [
         Chart(
@@ -71,12 +72,12 @@ def frontier_charts(frontiers: Sequence[Frontier]) -> list[Chart]:
             name="memory",
             title="Fast memory per GPU",
             note="Weights, KV of all streams in flight, recurrent state and working buffers at the peak; no slack.",
-            figure=layout(lines(series(memory)), throughput, "GB per GPU", log_x=True),
+            figure=layout(lines(series(memory), mode="markers"), throughput, "GB per GPU", log_x=True),
         ),
         Chart(
             name="network",
             title="Network per GPU",
-            note="The rate while transfers run, and averaged over the pass (dotted): decode bursts and then rests.",
+            note="The rate while transfers run, and averaged over the pass (open marks): decode bursts and then rests.",
             figure=layout(network, throughput, "GB/s per GPU", log_x=True, log_y=True),
         ),
     ]
@@ -104,13 +105,14 @@ def intensity_chart(rows: Sequence[Intensity]) -> Chart:
         ("projections", [r.projections for r in rows]),
         ("routed experts", [r.experts for r in rows]),
     ):
-        figure.add_trace(go.Bar(x=[r.regime for r in rows], y=values, name=name))
-    figure.add_hline(y=rows[0].ridge, line_dash="dot", annotation_text="fp8 balance of the machine")
+        colour = COLOURS[len(figure.data)]
+        figure.add_trace(go.Bar(x=[r.regime for r in rows], y=values, name=name, marker_color=colour))
+    figure.add_hline(y=rows[0].ridge, line_dash="dot")
     return Chart(
         name="intensity",
         title="Arithmetic intensity by regime",
-        note="Operations per byte of fast memory. Above the dotted line the cores are the limit, below it the memory.",
-        figure=layout(figure, "", "FLOP per byte", log_y=True),
+        note="Operations per byte. Above the dotted line (fp8 rate over memory rate) the cores are the limit.",
+        figure=layout(figure, "", "FLOP per byte", log_y=True, named="x"),
     )
 
 
@@ -119,10 +121,10 @@ def sharing_chart(model: Model) -> Chart:
     tokens = [2.0**i for i in range(13)]
     rows = sharing(model, [int(t) for t in tokens])
     k = model.experts_per_token
+    awake = [f"{r.touched_ratio:.0%} of the experts awake" for r in rows]
     series: list[tuple[str, list[float], list[float], list[str]]] = [
-        ("uniform routing", tokens, [r.tokens_per_expert for r in rows], []),
+        ("uniform routing", tokens, [r.tokens_per_expert for r in rows], awake),
         ("skewed routing (Zipf 0.8)", tokens, [r.tokens * k / r.distinct_skewed for r in rows], []),
-        ("share of experts awake x 10", tokens, [10 * r.touched_ratio for r in rows], []),
     ]
     return Chart(
         name="sharing",

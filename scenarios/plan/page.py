@@ -26,9 +26,16 @@ class Chart:
 
 
 def layout(
-    figure: go.Figure, x: str, y: str, *, height: int = 460, log_x: bool = False, log_y: bool = False
+    figure: go.Figure,
+    x: str,
+    y: str,
+    *,
+    height: int = 460,
+    log_x: bool = False,
+    log_y: bool = False,
+    named: str = "",
 ) -> go.Figure:
-    """Give a figure the house's axes: transparent ground, thin grid, legend below."""
+    """Give a figure the house's axes: transparent ground, thin grid, legend below; `named` is an axis of words."""
     axis = {"gridcolor": "rgba(128,128,128,.25)", "zeroline": False, "title_standoff": 12}
     figure.update_layout(
         height=height,
@@ -37,9 +44,10 @@ def layout(
         plot_bgcolor="rgba(0,0,0,0)",
         legend={"orientation": "h", "y": -0.2},
         hovermode="closest",
+        modebar={"bgcolor": "rgba(0,0,0,0)"},
     )
-    figure.update_xaxes(title=x, type="log" if log_x else "linear", **axis)
-    figure.update_yaxes(title=y, type="log" if log_y else "linear", **axis)
+    figure.update_xaxes(title=x, type="category" if named == "x" else "log" if log_x else "linear", **axis)
+    figure.update_yaxes(title=y, type="category" if named == "y" else "log" if log_y else "linear", **axis)
     for update, log in ((figure.update_xaxes, log_x), (figure.update_yaxes, log_y)):
         if log:
             update(dtick=1, minor={"ticks": "outside", "dtick": "D1"}, exponentformat="SI")
@@ -47,9 +55,15 @@ def layout(
 
 
 def lines(
-    series: Sequence[tuple[str, Sequence[float], Sequence[float], Sequence[str]]], *, dashed: Sequence[bool] = ()
+    series: Sequence[tuple[str, Sequence[float], Sequence[float], Sequence[str]]],
+    *,
+    pairs: int = 0,
+    mode: str = "lines+markers",
 ) -> go.Figure:
-    """Draw one line with markers per (name, x, y, hover text)."""
+    """Draw one line with markers per (name, x, y, hover text).
+
+    With `pairs` the series after the first so many repeat their colours, dotted.
+    """
     figure = go.Figure()
     for i, (name, xs, ys, texts) in enumerate(series):
         figure.add_trace(
@@ -57,15 +71,19 @@ def lines(
                 x=list(xs),
                 y=list(ys),
                 name=name,
-                mode="lines+markers",
+                mode=mode,
                 text=list(texts),
                 hovertemplate="%{text}<br>%{x:.4g}, %{y:.4g}<extra></extra>" if texts else None,
                 line={
-                    "color": COLOURS[i % len(COLOURS)],
+                    "color": COLOURS[(i % pairs if pairs else i) % len(COLOURS)],
                     "width": 2,
-                    "dash": "dot" if dashed and dashed[i] else "solid",
+                    "dash": "dot" if pairs and i >= pairs else "solid",
                 },
-                marker={"size": 6},
+                marker={
+                    "size": 6,
+                    "color": COLOURS[(i % pairs if pairs else i) % len(COLOURS)],
+                    "symbol": "circle-open" if pairs and i >= pairs else "circle",
+                },
             )
         )
     return figure
@@ -96,7 +114,7 @@ def gantt(rows: Sequence[tuple[str, Sequence[tuple[str, str, float, float]]]]) -
             )
             seen.add(part)
     figure.update_layout(barmode="overlay", bargap=0.35)
-    return layout(figure, "microseconds from the layer's start", "", height=170 + 70 * len(rows))
+    return layout(figure, "microseconds from the layer's start", "", height=170 + 70 * len(rows), named="y")
 
 
 def page(title: str, lead: str, charts: Sequence[Chart], css: str, tables: Sequence[str] = ()) -> str:

@@ -163,26 +163,26 @@ def fill(setting: Setting, new: ArrayLike, cached: ArrayLike = 0.0, batch: Array
     place = setting.place
     b, n, c = _points(batch, new, cached)
     piece = n / chunks
-    total = None
-    for i in range(chunks):
-        step = run_pass(setting, b, piece, c + i * piece, fill=True)
-        total = step if total is None else _joined(total, step)
-    assert total is not None
+    if chunks == 1:
+        total = run_pass(setting, b, n, c, fill=True)
+    else:
+        starts = c[..., None] + np.arange(chunks) * piece[..., None]
+        total = _summed(run_pass(setting, b[..., None], piece[..., None], starts, fill=True))
     stage = total.seconds / chunks / place.pp * stage_excess_ratio(setting.model, place.pp)
     ttft = stage * (chunks + place.pp - 1) if place.pp > 1 else total.seconds
     return Fill(ttft, b * n * place.dp / (stage * chunks) / place.gpus, total)
 
 
-def _joined(a: Pass, b: Pass) -> Pass:
-    links = {k: a.link_bytes.get(k, 0.0) + b.link_bytes.get(k, 0.0) for k in a.link_bytes.keys() | b.link_bytes.keys()}
+def _summed(step: Pass) -> Pass:
+    """Sum passes over their last axis."""
     return Pass(
-        a.seconds + b.seconds,
-        a.flops + b.flops,
-        a.hbm_bytes + b.hbm_bytes,
-        {k: np.asarray(v) for k, v in links.items()},
-        a.attention_s + b.attention_s,
-        a.experts_s + b.experts_s,
-        a.network_s + b.network_s,
+        step.seconds.sum(axis=-1),
+        step.flops.sum(axis=-1),
+        step.hbm_bytes.sum(axis=-1),
+        {level: sent.sum(axis=-1) for level, sent in step.link_bytes.items()},
+        step.attention_s.sum(axis=-1),
+        step.experts_s.sum(axis=-1),
+        step.network_s.sum(axis=-1),
     )
 
 

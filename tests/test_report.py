@@ -71,7 +71,7 @@ def test_every_candidate_can_be_switched_in_every_panel(html: str) -> None:
 
 
 def test_the_question_the_answer_and_the_theory_stand_at_the_top(html: str) -> None:
-    top = html.split("<header>", 1)[1].split("<nav", 1)[0]
+    top = html.split("<header>", 1)[1].split("<nav", 1)[0].replace("&nbsp;", " ")
     assert "Does a gate on decode occupancy oscillate" in top
     assert re.search(r"limit cycle, period 3\d\.\d s, cost 21 %, starved", top)
     assert "limit cycle, 33.4 s, 78.7 % in use" in top

@@ -26,9 +26,14 @@ def top(runs: Sequence[Shown]) -> str:
     first = runs[0].run
     return (
         f"<header><h1>{escape(first.title or first.candidate)}</h1>"
-        f'<p class="question">{escape(first.question)}</p><p id="answer">{escape(answer(runs))}</p></header>'
+        f'<p class="question">{escape(first.question)}</p><p id="answer">{_whole(answer(runs))}</p></header>'
         f"{_verdicts(runs)}{_by_signal(runs)}"
     )
+
+
+def _whole(text: str) -> str:
+    # A number and its sign stay on one line.
+    return escape(text).replace(" %", "&nbsp;%")
 
 
 def answer(runs: Sequence[Shown]) -> str:
@@ -58,7 +63,7 @@ def _verdicts(runs: Sequence[Shown]) -> str:
     for s, line in zip(runs, lines):
         cells = [f'<td><span class="dot" style="background:{s.look.color}"></span>{escape(line[0])}</td>']
         kind = CLASSES.get(tone(line[1]), "mixed")
-        cells.append(f'<td class="text {kind}">{escape(line[1])}</td>')
+        cells.append(f'<td class="text {kind}">{_whole(line[1])}</td>')
         cells += [f'<td class="{"text" if t else "num"}">{escape(c)}</td>' for c, t in zip(line[2:], text[2:])]
         body.append(f"<tr>{''.join(cells)}</tr>")
     return f'<div class="scroll"><table id="verdicts"><tr>{head}</tr>{"".join(body)}</table></div>'

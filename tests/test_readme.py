@@ -1,0 +1,48 @@
+"""The README names what exists, and all of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import typer.main
+
+from scenarios.cli import app
+
+ROOT = Path(__file__).resolve().parent.parent
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+SLOTS = ("admission", "batching", "capacity", "retention", "demand", "routing")
+
+
+def section(title: str) -> str:
+    return TEXT.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def test_every_law_stands_in_the_table_and_every_law_of_the_table_exists() -> None:
+    named = set(re.findall(r"\| (\w+) \| `(\w+)` \|", section("Laws")))
+    there = {(slot, p.stem) for slot in SLOTS for p in (ROOT / "policies" / slot).glob("*.py") if p.stem != "__init__"}
+    assert named == there
+
+
+def test_every_command_stands_in_the_table_and_every_command_of_the_table_exists() -> None:
+    named = set(re.findall(r"\| `steadyflow ((?:[a-z-]+ ?)+)", section("Commands")))
+    group = typer.main.get_command(app)
+    there = set()
+    for name, command in group.commands.items():  # type: ignore[attr-defined]  # a group, as it has commands
+        below = getattr(command, "commands", None)
+        there |= {f"{name} {inner}" for inner in below} if below else {name}
+    assert {name.strip() for name in named} == there
+
+
+def test_every_file_that_is_linked_exists() -> None:
+    links = re.findall(r"\]\(([^)]+)\)", TEXT)
+    assert links
+    assert [link for link in links if not link.startswith("http") and not (ROOT / link).exists()] == []
+
+
+def test_every_folder_of_the_house_plan_exists() -> None:
+    plan = section("House plan").split("```")[1]
+    rooms = re.findall(r"^(\w+)(?: \| (\w+))?  ", plan, flags=re.MULTILINE)
+    names = {name for pair in rooms for name in pair if name}
+    assert names == {"scenarios", "policies", "plant", "orchestrator"}
+    assert [name for name in names if not (ROOT / name).is_dir()] == []

@@ -94,6 +94,8 @@ def fluid(scenario: Scenario, candidate: Candidate) -> Fluid:
             steps = [(0.0, scenario.workload.rate_per_s)]
         case StepWorkload():
             steps = [(step.at_s, step.rate_per_s) for step in scenario.workload.steps]
+        case _:
+            raise UserError(f"plant.kind fluid: a flow has no turns, so it cannot play {scenario.workload.kind}")
     rates = steps or []
     waiting = scenario.workload.waiting_turns if isinstance(scenario.workload, SaturatedWorkload) else 0
     fluid_spec = FluidSpec(

@@ -8,6 +8,7 @@ from orchestrator.clock import Clock
 from orchestrator.ports import Plant
 from plant.tandem import Residence, Tandem
 from plant.truth import Truths
+from scenarios.build.cluster import cluster
 from scenarios.errors import UserError
 from scenarios.schema.plants import ClusterPlant, FluidPlant, ResidenceLaw, TandemPlant
 from scenarios.schema.scenario import Scenario
@@ -48,7 +49,7 @@ def plant(scenario: Scenario, clock: Clock, truths: Truths) -> Plant:
         case FluidPlant():
             raise UserError("plant.kind: the fluid plant has no turns to run")
         case ClusterPlant():
-            raise UserError("plant.kind: cluster is not built here")
+            return cluster(part, clock, truths)
 
 
 def declared(scenario: Scenario) -> Declared | None:

@@ -13,6 +13,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from scenarios.build.conversations import facts
+from scenarios.schema.scenario import Scenario
+
 RUNS = Path("runs")
 
 
@@ -43,6 +46,13 @@ def bar(*columns: str, total: float, quiet: bool) -> Iterator[tuple[Progress, Ta
 def quiet(as_json: bool) -> bool:
     """Tell whether a bar would only be noise: machine output, or no terminal."""
     return as_json or not sys.stderr.isatty()
+
+
+def print_repairs(scenario: Scenario) -> None:
+    """Say on standard error what was odd in the scenario's trace, and what was done about it."""
+    for entry in (facts(scenario) or {"repairs": ()})["repairs"]:
+        done = f": {entry['done']}" if entry["done"] else ""
+        typer.echo(f"trace: {entry['count']} x {entry['kind']}{done} (first: {entry['first_at']})", err=True)
 
 
 def print_checks(checks: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:

@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from scenarios.build.conversations import with_trace
 from scenarios.build.laws.file import with_policy_file
-from scenarios.cli.common import bar, free_folder, print_checks, print_json, quiet
+from scenarios.cli.common import bar, free_folder, print_checks, print_json, print_repairs, quiet
 from scenarios.cli.run import refuse_empty
 from scenarios.compare.compare import Comparison
 from scenarios.compare.compare import compare as compare_candidates
@@ -28,6 +29,9 @@ def compare(
     policy_file: Annotated[
         str | None, typer.Option("--policy-file", help="Add a law of your own: path/to/law.py:Class(name=value, ...).")
     ] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Play the conversations of this trace instead of the scenario's own.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="A new folder for records and report; else one under runs/.")] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the comparison as JSON; no record without --out.")
@@ -40,6 +44,9 @@ def compare(
     scenario = load(file, sets or ())
     if policy_file is not None:
         scenario, _ = with_policy_file(scenario, policy_file)
+    if trace is not None:
+        scenario = with_trace(scenario, trace)
+        print_repairs(scenario)
     if out is None and not as_json:
         out = free_folder(find(file).stem)
     found = compared(scenario, seeds=seeds, jobs=jobs, out=out, silent=quiet(as_json))

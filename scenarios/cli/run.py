@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from scenarios.build.conversations import with_trace
 from scenarios.build.laws.file import with_policy_file
-from scenarios.cli.common import bar, free_folder, print_json, quiet
+from scenarios.cli.common import bar, free_folder, print_json, print_repairs, quiet
 from scenarios.run import execute
 from scenarios.run.progress import Progress
 from scenarios.schema.load import find, load
@@ -26,6 +27,9 @@ def run(
     policy_file: Annotated[
         str | None, typer.Option("--policy-file", help="Run a law of your own: path/to/law.py:Class(name=value, ...).")
     ] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Play the conversations of this trace instead of the scenario's own.")
+    ] = None,
     rate: Annotated[
         float | None, typer.Option(help="Run on the real clock, at this many seconds a second.", min=0.001)
     ] = None,
@@ -40,6 +44,9 @@ def run(
     scenario = load(file, sets or ())
     if policy_file is not None:
         scenario, candidate = with_policy_file(scenario, policy_file)
+    if trace is not None:
+        scenario = with_trace(scenario, trace)
+        print_repairs(scenario)
     if candidate is None:
         candidate = scenario.candidates[0].name
         if len(scenario.candidates) > 1:

@@ -16,7 +16,7 @@ import numpy as np
 from orchestrator.real_clock import run_real
 from orchestrator.recorder import Sink
 from orchestrator.virtual_loop import run_virtual
-from scenarios.build import assemble, plants
+from scenarios.build import assemble, conversations, plants
 from scenarios.errors import UserError
 from scenarios.run import metrics
 from scenarios.run.progress import Progress, watch
@@ -119,7 +119,7 @@ def _simulate(
             watch(clock, made.ledger, scenario.horizon_s, progress)
         start = time.process_time()
         why = await made.run()
-        ended = Ended(why, clock.now(), time.process_time() - start)
+        ended = Ended(why, clock.now(), time.process_time() - start, conversations.facts(scenario))
         ended.notes = {
             "conservation": made.ledger.equation(),
             "control_ticks": made.loops.ticks,

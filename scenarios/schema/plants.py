@@ -96,14 +96,17 @@ class WorkerPool(Part):
 
 
 class Fault(Part):
-    """Something that befalls the plant at `at_s`, for `for_s` (None: for good)."""
+    """Something that befalls the plant at `at_s`, for `for_s` (None: for good).
+
+    `factor_ratio` is the share that is left: of a slowed worker's speed (None: half), of a link's rate (None: nothing).
+    """
 
     kind: Literal["lost", "slowed", "link_down"]
     at_s: NotNegative
     for_s: Positive | None = None
     worker: Annotated[int, Field(ge=0)] | None = None
     rack: Annotated[int, Field(ge=0)] | None = None
-    factor_ratio: Share = 0.5
+    factor_ratio: Share | None = None
 
 
 class ClusterPlant(Part):

@@ -1,0 +1,72 @@
+"""From a cluster's table to a cluster."""
+
+from __future__ import annotations
+
+import math
+
+from orchestrator.clock import Clock
+from orchestrator.turn import ConfigurationName
+from plant.cluster import Cluster
+from plant.faults import FaultSpec
+from plant.rack import FILL_ROLES, ConfigurationSpec, PoolSpec, RackSpec
+from plant.times import LinearTimes
+from plant.truth import Truths
+from scenarios.errors import UserError
+from scenarios.schema.plants import ClusterPlant, Configuration, Fault, Rack, RecordedTimesPart, WorkerPool
+
+
+def cluster(part: ClusterPlant, clock: Clock, truths: Truths) -> Cluster:
+    """Return the cluster of a table; what it refuses becomes one line to the user."""
+    try:
+        return Cluster(
+            clock,
+            truths,
+            racks=[_rack(rack) for rack in part.racks],
+            configurations=[_configuration(name, own) for name, own in part.configurations.items()],
+            pools=[
+                PoolSpec(configuration=ConfigurationName(own.configuration), workers=own.workers) for own in part.pools
+            ],
+            faults=[_fault(fault) for fault in part.faults],
+        )
+    except ValueError as error:
+        raise UserError(f"plant: {error}") from error
+
+
+def _rack(rack: Rack) -> RackSpec:
+    settings = rack.model_dump()
+    settings["flow_bytes_per_s"] = _or_inf(rack.flow_bytes_per_s)
+    return RackSpec(**settings)
+
+
+def _pool(pool: WorkerPool) -> PoolSpec:
+    return PoolSpec(configuration=ConfigurationName(pool.configuration), workers=pool.workers)
+
+
+def _configuration(name: str, own: Configuration) -> ConfigurationSpec:
+    """A fill worker serves one turn at a time, so its table need not say so."""
+    settings = own.model_dump(exclude={"times"})
+    settings["swap_bytes_per_s"] = _or_inf(own.swap_bytes_per_s)
+    if own.slots is None and own.role in FILL_ROLES:
+        settings["slots"] = 1
+    times = own.times
+    linear = None if isinstance(times, RecordedTimesPart) else LinearTimes(**times.model_dump(exclude={"kind"}))
+    return ConfigurationSpec(name=ConfigurationName(name), times=linear, **settings)
+
+
+def _fault(fault: Fault) -> FaultSpec:
+    """The share of speed or of rate that is left becomes a factor of time."""
+    left = fault.factor_ratio
+    if left is None:
+        left = 0.0 if fault.kind == "link_down" else 0.5
+    return FaultSpec(
+        kind=fault.kind,
+        at_s=fault.at_s,
+        until_s=None if fault.for_s is None else fault.at_s + fault.for_s,
+        worker=fault.worker,
+        rack=fault.rack,
+        factor=math.inf if left == 0.0 else 1.0 / left,
+    )
+
+
+def _or_inf(value: float | None) -> float:
+    return math.inf if value is None else value

@@ -1,0 +1,98 @@
+"""Conversations of a workload: read or made once, ready to play, with what is known of them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from scenarios.errors import UserError
+from scenarios.schema.scenario import Scenario
+from scenarios.schema.workloads import GeneratedConversations, Played, TraceConversations
+from scenarios.workloads.derive import hit_token_ratio
+from scenarios.workloads.generate.presets import generate
+from scenarios.workloads.readers.detect import read
+from scenarios.workloads.record import Conversation, Corpus
+from scenarios.workloads.script import Script, scripts
+
+KEPT = 2  # corpora kept ready in one process: candidates and seeds of a comparison play the same one
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Scripts to play, and the corpus's own figures for the record."""
+
+    scripts: list[Script]
+    is_global: bool
+    facts: dict[str, Any]  # Any: what JSON holds
+
+
+def prepared(part: GeneratedConversations | TraceConversations) -> Prepared:
+    """Return the conversations of a table; a file is read again only when it has changed.
+
+    Raises
+    ------
+    UserError
+        The trace cannot be read, or holds no conversation.
+    """
+    stamp: tuple[int, int] | None = None
+    if isinstance(part, TraceConversations) and Path(part.path).is_file():
+        stat = Path(part.path).stat()
+        stamp = (stat.st_size, stat.st_mtime_ns)
+    return _prepared(part, stamp)
+
+
+@lru_cache(maxsize=KEPT)
+def _prepared(part: GeneratedConversations | TraceConversations, stamp: tuple[int, int] | None) -> Prepared:
+    if isinstance(part, GeneratedConversations):
+        corpus = generate(part.preset, sessions=part.sessions, seed=part.corpus_seed)
+    else:
+        corpus = read(part.path, form=part.format, on_error=part.on_error)
+    if part.main_stream_only:
+        corpus = replace(corpus, conversations=[_main_stream(one) for one in corpus.conversations])
+    made = scripts(corpus, share_prefix=part.share_prefix)
+    if not made:
+        raise UserError(f"{corpus.name}: holds no conversation")
+    return Prepared(made, corpus.scope == "global", _facts(corpus))
+
+
+def _main_stream(conversation: Conversation) -> Conversation:
+    return replace(conversation, streams=(replace(conversation.streams[0], waits={}),))
+
+
+def _facts(corpus: Corpus) -> dict[str, Any]:
+    return {
+        "name": corpus.name,
+        "format": corpus.format,
+        "digest": corpus.digest(),
+        "conversations": len(corpus.conversations),
+        "requests": corpus.requests,
+        "hit_token_ratio": hit_token_ratio(corpus),
+        "repairs": [asdict(entry) for entry in corpus.repairs.entries.values()],
+    }
+
+
+def facts(scenario: Scenario) -> dict[str, Any] | None:
+    """Return what the record says of the scenario's conversations; None where it plays none."""
+    workload = scenario.workload
+    return dict(prepared(workload.conversations).facts) if isinstance(workload, Played) else None
+
+
+def with_trace(scenario: Scenario, path: Path) -> Scenario:
+    """Return the scenario with its conversations replaced by those of a trace.
+
+    Raises
+    ------
+    UserError
+        Its workload plays no conversations.
+    """
+    workload = scenario.workload
+    if not isinstance(workload, Played):
+        raise UserError(f"--trace: the workload of this scenario is {workload.kind}, which plays no conversations")
+    old = workload.conversations
+    trace = TraceConversations(
+        kind="trace", path=str(path), share_prefix=old.share_prefix, main_stream_only=old.main_stream_only
+    )
+    prepared(trace)  # a trace that cannot be read is told of before anything runs
+    return scenario.model_copy(update={"workload": workload.model_copy(update={"conversations": trace})})

@@ -9,10 +9,19 @@ from orchestrator.turn import ConfigurationName
 from plant.cluster import Cluster
 from plant.faults import FaultSpec
 from plant.rack import FILL_ROLES, ConfigurationSpec, PoolSpec, RackSpec
-from plant.times import LinearTimes
+from plant.times import LinearTimes, StepTimes
 from plant.truth import Truths
 from scenarios.errors import UserError
-from scenarios.schema.plants import ClusterPlant, Configuration, Fault, Rack, RecordedTimesPart, WorkerPool
+from scenarios.schema.moe import MoeTimes, build_moe_times
+from scenarios.schema.plants import (
+    ClusterPlant,
+    Configuration,
+    Fault,
+    LinearTimesPart,
+    Rack,
+    RecordedTimesPart,
+    WorkerPool,
+)
 
 
 def cluster(part: ClusterPlant, clock: Clock, truths: Truths) -> Cluster:
@@ -48,9 +57,17 @@ def _configuration(name: str, own: Configuration) -> ConfigurationSpec:
     settings["swap_bytes_per_s"] = _or_inf(own.swap_bytes_per_s)
     if own.slots is None and own.role in FILL_ROLES:
         settings["slots"] = 1
-    times = own.times
-    linear = None if isinstance(times, RecordedTimesPart) else LinearTimes(**times.model_dump(exclude={"kind"}))
-    return ConfigurationSpec(name=ConfigurationName(name), times=linear, **settings)
+    return ConfigurationSpec(name=ConfigurationName(name), times=_times(own), **settings)
+
+
+def _times(own: Configuration) -> StepTimes | None:
+    match own.times:
+        case RecordedTimesPart():
+            return None
+        case LinearTimesPart():
+            return LinearTimes(**own.times.model_dump(exclude={"kind"}))
+        case MoeTimes():
+            return build_moe_times(own.times)
 
 
 def _fault(fault: Fault) -> FaultSpec:

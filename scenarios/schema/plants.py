@@ -8,6 +8,7 @@ from pydantic import Field
 
 from orchestrator.signals import Role
 from scenarios.schema.base import Count, NotNegative, Part, Positive, Share
+from scenarios.schema.moe import MoeTimes
 
 
 class ResidenceLaw(Part):
@@ -57,7 +58,7 @@ class RecordedTimesPart(Part):
     kind: Literal["recorded"]
 
 
-Times = Annotated[LinearTimesPart | RecordedTimesPart, Field(discriminator="kind")]
+Times = Annotated[LinearTimesPart | RecordedTimesPart | MoeTimes, Field(discriminator="kind")]
 
 
 class Configuration(Part):

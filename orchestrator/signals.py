@@ -15,13 +15,18 @@ from orchestrator.turn import ClassName, ConfigurationName
 
 
 class Role(StrEnum):
-    """What a worker of a configuration does. MIDFILL serves turns with a cached prefix; FILL serves both kinds."""
+    """What a worker of a configuration does.
+
+    MIDFILL serves turns with a cached prefix; FILL serves both kinds; IDLE serves nothing and is not paid for: the
+    reserve that capacity laws take workers from.
+    """
 
     PREFILL = "prefill"
     MIDFILL = "midfill"
     FILL = "fill"
     DECODE = "decode"
     AGGREGATED = "aggregated"
+    IDLE = "idle"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

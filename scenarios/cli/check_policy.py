@@ -1,0 +1,49 @@
+"""`steadyflow check-policy law.py:Class`: the suite that every shipped law passes, on a law of your own."""
+
+from __future__ import annotations
+
+from typing import Annotated, cast
+
+import typer
+
+from orchestrator.ports import Every
+from orchestrator.signals import Slot
+from scenarios.build.laws.file import class_of, made_from_file, parsed, router_from_file, slot_of
+from scenarios.cli.common import print_json
+from scenarios.errors import UserError
+
+
+def check_policy(
+    law: Annotated[str, typer.Argument(help="path/to/law.py:Class, or path/to/law.py:Class(name=value, ...).")],
+    period_s: Annotated[float, typer.Option("--period-s", help="How often it acts.", min=1e-6)] = 0.5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Ask of a law what is asked of every shipped one; exit 1 when it fails a question.
+
+    Example: steadyflow check-policy docs/examples/my_law.py:MyLaw
+    """
+    part = parsed(law)
+    slot = slot_of(class_of(part), part)
+    try:
+        from scenarios.conformance import kit, routers
+    except ModuleNotFoundError as error:
+        raise UserError('check-policy needs hypothesis: pip install "steadyflow[dev]"') from error
+    every = Every(period_s=period_s)
+    if slot == "routing":
+        router_from_file(part)
+        found = routers.check_router(lambda: router_from_file(part))
+    else:
+        made_from_file(part, every)
+        found = kit.check(lambda: made_from_file(part, every), cast(Slot, slot))
+    ok = all(finding.ok for finding in found)
+    if as_json:
+        print_json({"law": part.law, "slot": slot, "ok": ok, "findings": {f.question: f.what for f in found}})
+    else:
+        typer.echo(f"{part.law}: a law of the slot {slot}")
+        for finding in found:
+            typer.echo(
+                f"  {'ok  ' if finding.ok else 'FAIL'}  {finding.question}"
+                + (f"\n        {finding.what}" if finding.what else "")
+            )
+    if not ok:
+        raise typer.Exit(1)

@@ -1,0 +1,60 @@
+"""An example of every registered law, for the suite and for the documentation's table. A test holds it complete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
+
+from orchestrator.signals import Slot
+from scenarios.schema.laws import admission, batching, capacity, demand, retention, routing
+from scenarios.schema.laws.part import FileLaw
+
+PARTS: Mapping[str, Any] = {
+    "admission": admission.Admission,
+    "batching": batching.Batching,
+    "capacity": capacity.Capacity,
+    "demand": demand.Demand,
+    "retention": retention.Retention,
+    "routing": routing.Routing,
+}
+BATCH = {"least_turns": 1, "most_turns": 64}
+# Parameters without a default, by slot and kind; the worlds of `readings` have 100 slots, L about 0.5 s, T = 2.5 s.
+EXAMPLES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "admission": {
+        "retirement_gate": {"open_at_ratio": 0.95, "close_at_ratio": 1.0},
+        "credit": {"cap_turns": 120},
+        "inflight_credit_gate": {"open_at_turns": 115, "close_at_turns": 125},
+        "proportional_gate": {"base_per_s": 40, "k_per_s": 0.2, "setpoint_turns": 100},
+        "paced_wip": {"residence_s": 2.5, "dead_time_s": 0.5},
+        "predictive_buffer": {"dead_time_s": 0.5, "full_per_s": 40},
+        "predictive_buffer_naive": {"dead_time_s": 0.5, "full_per_s": 40},
+    },
+    "batching": {
+        "slo_cap": {**BATCH, "base_s": 0.01},
+        "aimd": BATCH,
+        "slew_limited": {**BATCH, "base_s": 0.01, "start_turns": 16, "settle_s": 5.0},
+        "small_batch": BATCH,
+    },
+    "routing": {
+        "shortest_work": {"tokens_per_s": 10_000},
+        "context_class": {
+            "bounds_tokens": [8192],
+            "configurations": [["prefill", "decode", "short"], ["long"]],
+        },
+    },
+}
+
+
+def kinds(slot: str) -> dict[str, type[Any]]:
+    """Return the table class of every law registered in a slot, by kind; laws of a user's file aside."""
+    union = get_args(PARTS[slot])[0]
+    return {part.model_fields["kind"].annotation.__args__[0]: part for part in get_args(union) if part is not FileLaw}
+
+
+def examples(slot: str) -> Iterator[tuple[str, Any]]:
+    """Yield (kind, table) of every law registered in a slot, made with the example's parameters."""
+    for kind, part in kinds(slot).items():
+        yield kind, part(kind=kind, **EXAMPLES.get(slot, {}).get(kind, {}))
+
+
+SLOTS: tuple[Slot, ...] = ("admission", "batching", "capacity", "demand", "retention")

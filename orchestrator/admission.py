@@ -1,12 +1,13 @@
 """The front door: it releases waiting turns, paced without bursts, within caps, class by class in a stated order.
 
+A waiting turn is an entry in a line, not yet a coroutine: a backlog of a million costs memory for a million records.
+
 Pacing integrates the rate: phase' = release_per_s while the door is open; a turn is released each time that phase
 reaches 1, and phase never exceeds 1, so an idle door saves up one release and no more.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from orchestrator.clock import Clock
-from orchestrator.ledger import FILLING, ClassCounts, Ledger, Turn
+from orchestrator.ledger import FILLING, WAITING, ClassCounts, Ledger, Turn
 from orchestrator.rng import uniform
 from orchestrator.signals import AdmissionCommand
 from orchestrator.turn import ClassName
@@ -52,7 +53,7 @@ class _Lane:
     def __init__(self, spec: ClassSpec, counts: ClassCounts) -> None:
         self.spec = spec
         self.counts = counts
-        self.waiting: deque[tuple[Turn, asyncio.Future[None]]] = deque()
+        self.waiting: deque[Turn] = deque()
         self.cap: int | None = None
         self.reserve: int | None = None
         self.shed: float | None = None
@@ -71,7 +72,7 @@ class Door:
     shed_stream : int
         Key of the random stream that decides which arrivals are shed.
     released : callable
-        Told of every turn at its release.
+        Told of every turn at its release; the ledger has moved it to FILLING by then.
     """
 
     def __init__(
@@ -92,17 +93,28 @@ class Door:
         self._cap: int | None = None
         self._phase, self._phase_s = 1.0, 0.0
         self._virtual = 0.0
+        self._pumping = False
         self._timer: Any = None  # an entry of the clock, whose type is the clock's own
-        self._command = AdmissionCommand(gate_open=True, release_per_s=self._rate)
+        self._by_lane: dict[str, Any] = {"cap": None, "reserve": None, "shed": None}
+        self._setpoint_turns: float | None = None
+        self.refuses = limits.queue_limit_turns is not None
 
     @property
     def applied(self) -> AdmissionCommand:
         """What the actuator stands at, after clipping."""
-        return self._command
+        return AdmissionCommand(
+            gate_open=self._open,
+            release_per_s=self._rate,
+            in_flight_cap_turns=self._cap,
+            class_cap_turns=self._by_lane["cap"],
+            reserve_turns=self._by_lane["reserve"],
+            shed_ratio=self._by_lane["shed"],
+            batch_setpoint_turns=self._setpoint_turns,
+        )
 
     # ------------------------------------------------ turns
     def refusal(self, turn: Turn) -> str | None:
-        """Return the bucket in which this arrival is refused, or None."""
+        """Return the bucket in which this arrival is refused, or None; need not be asked while `refuses` is False."""
         lane = self._lanes[turn.class_index]
         limit = self._limits.queue_limit_turns
         if limit is not None and len(lane.waiting) and self.backlog() > limit:
@@ -111,25 +123,27 @@ class Door:
             return "shed"
         return None
 
-    async def admit(self, turn: Turn) -> None:
-        """Wait for the release; the ledger has moved the turn to FILLING by then."""
-        gate: asyncio.Future[None] = self._clock.future()
+    def enter(self, turn: Turn) -> None:
+        """Put a turn in line; it may be released at once."""
         lane = self._lanes[turn.class_index]
         if not lane.waiting:  # start-time fair queueing: an idle class saves up no turns
             lane.virtual = max(lane.virtual, self._virtual)
-        lane.waiting.append((turn, gate))
+        lane.waiting.append(turn)
         if self._timer is None:
             self.pump()
-        await gate
 
     def backlog(self) -> int:
         """Return how many turns wait."""
         return sum(lane.counts.backlog for lane in self._lanes)
 
+    def waits(self) -> bool:
+        """Tell whether any line is not empty; turns that left it by being cancelled may still stand there."""
+        return any(lane.waiting for lane in self._lanes)
+
     def oldest_s(self) -> float | None:
         """Return when the longest waiting turn arrived; None: none waits."""
-        self._drop_cancelled()
-        heads = [lane.waiting[0][0].view.arrived_s for lane in self._lanes if lane.waiting]
+        self._drop_gone()
+        heads = [lane.waiting[0].view.arrived_s for lane in self._lanes if lane.waiting]
         return min(heads, default=None)
 
     # ------------------------------------------------ the actuator
@@ -144,22 +158,14 @@ class Door:
             self._rate_set_s = now_s
         if command.in_flight_cap_turns is not None:
             self._cap = max(0, command.in_flight_cap_turns)
-        for name, values in (
-            ("cap", command.class_cap_turns),
-            ("reserve", command.reserve_turns),
-            ("shed", command.shed_ratio),
-        ):
-            if values is not None:
-                self._set_lanes(name, values)
-        self._command = AdmissionCommand(
-            gate_open=self._open,
-            release_per_s=self._rate,
-            in_flight_cap_turns=self._cap,
-            class_cap_turns=self._lane_values("cap"),
-            reserve_turns=self._lane_values("reserve"),
-            shed_ratio=self._lane_values("shed"),
-            batch_setpoint_turns=command.batch_setpoint_turns,
-        )
+        if command.class_cap_turns is not None:
+            self._set_lanes("cap", command.class_cap_turns)
+        if command.reserve_turns is not None:
+            self._set_lanes("reserve", command.reserve_turns)
+        if command.shed_ratio is not None:
+            self._set_lanes("shed", command.shed_ratio)
+            self.refuses = True
+        self._setpoint_turns = command.batch_setpoint_turns
         if self._timer is not None:
             self._clock.cancel_at(self._timer)
             self._timer = None
@@ -177,10 +183,8 @@ class Door:
         for lane in self._lanes:
             if lane.spec.name in values:
                 setattr(lane, name, values[lane.spec.name])
-
-    def _lane_values(self, name: str) -> Any:
         found = {lane.spec.name: getattr(lane, name) for lane in self._lanes if getattr(lane, name) is not None}
-        return found or None
+        self._by_lane[name] = found or None
 
     # ------------------------------------------------ the release
     def _accrue(self, now_s: float) -> None:
@@ -191,23 +195,25 @@ class Door:
 
     def pump(self) -> None:
         """Release every turn that may go at this instant, and set the timer for the next one."""
-        if self._timer is not None or not self._open:
+        if self._timer is not None or self._pumping or not self._open:
             return
+        self._pumping = True  # a release may bring the next arrival, and so this call again
         paced = self._rate < math.inf
         while True:
             if paced:
                 now_s = self._clock.now()
                 self._accrue(now_s)
                 if self._phase < 1.0 - ROUNDING:
-                    if self._rate > 0.0 and any(lane.waiting for lane in self._lanes):
+                    if self._rate > 0.0 and self.waits():
                         self._timer = self._clock.at(now_s + (1.0 - self._phase) / self._rate, self._due, None)
-                    return
+                    break
             lane = self._next_lane()
             if lane is None:
-                return
+                break
             if paced:
                 self._phase = max(0.0, self._phase - 1.0)
             self._release(lane)
+        self._pumping = False
 
     def _due(self, _: object) -> None:
         self._timer = None
@@ -215,16 +221,16 @@ class Door:
         self.pump()
 
     def _release(self, lane: _Lane) -> None:
-        turn, gate = lane.waiting.popleft()
+        turn = lane.waiting.popleft()
         self._virtual = lane.virtual
         lane.virtual += 1.0 / lane.spec.weight
         self._ledger.move(turn, FILLING, self._clock.now())
-        gate.set_result(None)
         self._released(turn)
 
-    def _drop_cancelled(self) -> None:
+    def _drop_gone(self) -> None:
+        """Forget turns at the head that were cancelled while they waited."""
         for lane in self._lanes:
-            while lane.waiting and lane.waiting[0][1].done():
+            while lane.waiting and lane.waiting[0].stage is not WAITING:
                 lane.waiting.popleft()
 
     def _next_lane(self) -> _Lane | None:
@@ -232,7 +238,7 @@ class Door:
         in_flight = self._ledger.in_flight.value
         if self._cap is not None and in_flight >= self._cap:
             return None
-        self._drop_cancelled()
+        self._drop_gone()
         ready = [lane for lane in self._lanes if lane.waiting and self._may_go(lane, in_flight)]
         if len(ready) <= 1:
             return ready[0] if ready else None
@@ -252,7 +258,7 @@ class Door:
 
     def _rank(self, lane: _Lane) -> tuple[float, float]:
         """Return the key by which `admission.order` sorts the heads; the smallest goes first."""
-        view = lane.waiting[0][0].view
+        view = lane.waiting[0].view
         order = self._limits.order
         if order == "priority":
             return -lane.spec.priority, view.turn_id

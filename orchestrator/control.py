@@ -70,6 +70,7 @@ class Loops:
         self._applied: dict[Slot, Commands] = dict(EMPTY)
         self._wakers: dict[str, list[asyncio.Future[None]]] = {"retirement": [], "arrival": []}
         self.ticks = 0
+        self.awaited = any(not isinstance(spec.law.cadence, Every) for spec in specs)
 
     def note_applied(self, slot: Slot, command: Commands) -> None:
         """State where an actuator stands before its loop first acts."""

@@ -105,13 +105,9 @@ class Pool:
 
     async def place(self, turn: Turn, first: bool = False) -> Worker:
         """Wait for a worker that takes the turn; `first` puts a returning turn at the head of the line."""
-        if first:
-            worker = self._choose(turn.view)
-            if worker is not None:
-                worker.give(turn)
-        else:
-            worker = self.place_nowait(turn)
+        worker = self._choose(turn.view) if first or not self.line else None
         if worker is not None:
+            worker.give(turn)
             return worker
         waiter: asyncio.Future[Worker] = self.clock.future()
         if first:

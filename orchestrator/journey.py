@@ -27,8 +27,8 @@ class Journey:
     prefill_pool, midfill_pool, decode_pool : Pool
         A turn with a cached prefix goes to the midfill pool, any other to the prefill pool; where one of the two is
         empty, the other serves both.
-    ready : Places
-        The ready buffer; a preempted turn comes back to it even when it is full.
+    ready : Places or None
+        The ready buffer, None where it has no bound; a preempted turn comes back to it even when it is full.
     retries : int
         How often a turn may lose its worker.
     lost : callable
@@ -43,7 +43,7 @@ class Journey:
         prefill_pool: Pool,
         midfill_pool: Pool,
         decode_pool: Pool,
-        ready: Places,
+        ready: Places | None,
         retries: int,
         lost: Callable[[Turn, str], None],
     ) -> None:
@@ -97,7 +97,7 @@ class Journey:
                 filled = await self._start_fill(turn, worker)
                 now_s = self._clock.now()
                 self._ledger.first_token(turn, now_s)
-                if not self._ready.take_nowait():
+                if self._ready is not None and not self._ready.take_nowait():
                     await self._ready.take()  # a full buffer holds the turn, and so its place at the fill worker
                     now_s = self._clock.now()
         finally:
@@ -125,7 +125,7 @@ class Journey:
     async def _decode(self, turn: Turn, held: Worker | None, filled: Filled, again: bool) -> None:
         """Decode to the end, through any preemptions."""
         view, plant, ledger, pool = turn.view, self._plant, self._ledger, self._decode_pool
-        buffered = held is None
+        ready = self._ready if held is None else None  # the place in the buffer that the turn holds
         try:
             while True:
                 worker = held or (None if again else pool.place_nowait(turn)) or await pool.place(turn, first=again)
@@ -140,10 +140,16 @@ class Journey:
                         inside = True
                     now_s = self._clock.now()
                     ledger.move(turn, DECODING, now_s)
+<<<<<<< HEAD
                     turn.joined_s = now_s  # the plant may say a later instant; the run may end before it does
                     if buffered:
                         self._ready.give()
                         buffered = False
+=======
+                    if ready is not None:
+                        ready.give()
+                        ready = None
+>>>>>>> 32681d6 (A turn's coroutine begins at its release: a backlog is a line of records, and each turn costs less)
                     future = plant.decode(worker.info.worker, view, staged)
                     if worker.line:  # memory is as it is now: the next may be looked at
                         worker.serve()
@@ -159,5 +165,5 @@ class Journey:
                         worker.exit()
                     worker.free(turn)
         finally:
-            if buffered:
-                self._ready.give()
+            if ready is not None:
+                ready.give()

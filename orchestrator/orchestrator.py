@@ -107,7 +107,7 @@ class Orchestrator:
             self._prefillers,
             self._midfillers,
             self._decoders,
-            Places(clock, spec.ready_capacity_turns),
+            None if spec.ready_capacity_turns is None else Places(clock, spec.ready_capacity_turns),
             spec.retries,
             self._lost,
         )
@@ -186,7 +186,7 @@ class Orchestrator:
     # ------------------------------------------------ turns
     def _arrive(self, view: TurnView) -> None:
         turn = self.ledger.arrive(view)
-        refusal = self._door.refusal(turn) if self._accepting else "draining"
+        refusal = self._refusal(turn) if self._door.refuses or not self._accepting else None
         if refusal is None and not self._plant.fits(view):
             refusal = "context_overflow"
         if refusal is not None:
@@ -194,20 +194,30 @@ class Orchestrator:
             self.recorder.event("rejected", self._clock.now(), turn_id=view.turn_id, bucket=refusal)
             self._finish(turn)
             return
-        assert self._group is not None
         self._turns[view.turn_id] = turn
-        turn.task = self._group.create_task(self._serve(turn))
-        self.loops.happened("arrival")
+        self._door.enter(turn)
+        if self.loops.awaited:
+            self.loops.happened("arrival")
+
+    def _refusal(self, turn: Turn) -> str | None:
+        return self._door.refusal(turn) if self._accepting else "draining"
 
     def _released(self, turn: Turn) -> None:
+        """The door has let a turn in: its coroutine begins."""
+        assert self._group is not None
+        turn.task = self._group.create_task(self._serve(turn), name=f"turn {turn.view.turn_id}")
         self._source.admitted(turn.view.turn_id, self._clock.now())
 
     def cancel(self, turn_id: TurnId, bucket: str = "cancelled") -> bool:
         """Cancel a turn wherever it is; tell whether it was still under way. Its work is withdrawn at this instant."""
         turn = self._turns.get(turn_id)
-        if turn is None or turn.task is None or turn.bucket:
+        if turn is None or turn.bucket:
             return False
         turn.bucket = bucket
+        if turn.task is None:  # it waits at the door
+            self.ledger.fail(turn, bucket, self._clock.now())
+            self._finish(turn)
+            return True
         # A task cancelled before its first step never runs: look after the turn once the instant's work is done.
         self._clock.at(self._clock.now(), self._reap, turn, TICK)
         return turn.task.cancel()
@@ -218,9 +228,8 @@ class Orchestrator:
             self._finish(turn)
 
     async def _serve(self, turn: Turn) -> None:
-        """Take one turn through its life."""
+        """Take one released turn through its life."""
         try:
-            await self._door.admit(turn)
             await self._journey.travel(turn)
         except asyncio.CancelledError:
             if self._ending:  # the run is over: the turn stays where it is
@@ -242,9 +251,10 @@ class Orchestrator:
         retired = turn.stage is RETIRED
         self._source.ended(turn_id, self._clock.now(), "retired" if retired else turn.bucket)
         self._door.pump()
-        if retired:
+        if retired and self.loops.awaited:
             self.loops.happened("retirement")
-        self._check_drained()
+        if not self._turns:
+            self._check_drained()
 
     def _check_drained(self) -> None:
         if not self._turns and self._source.exhausted():

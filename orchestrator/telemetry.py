@@ -84,7 +84,7 @@ def take_sample(now_s: float, ledger: Ledger, slots: int, oldest_s: float | None
         ledger.tpot_sum_s,
         ledger.tpot_count,
         oldest_s,
-        tuple(ClassSample(c.backlog, c.in_flight, c.arrived, c.retired) for c in ledger.classes),
+        tuple([ClassSample(c.backlog, c.in_flight, c.arrived, c.retired) for c in ledger.classes]),
         plant,
     )
 

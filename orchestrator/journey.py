@@ -140,16 +140,10 @@ class Journey:
                         inside = True
                     now_s = self._clock.now()
                     ledger.move(turn, DECODING, now_s)
-<<<<<<< HEAD
                     turn.joined_s = now_s  # the plant may say a later instant; the run may end before it does
-                    if buffered:
-                        self._ready.give()
-                        buffered = False
-=======
                     if ready is not None:
                         ready.give()
                         ready = None
->>>>>>> 32681d6 (A turn's coroutine begins at its release: a backlog is a line of records, and each turn costs less)
                     future = plant.decode(worker.info.worker, view, staged)
                     if worker.line:  # memory is as it is now: the next may be looked at
                         worker.serve()

@@ -23,8 +23,6 @@ HBM_J_PER_BYTE = 32e-12
 LINK_J_PER_BYTE = {"scale_up": 64e-12, "backbone": 200e-12, "scale_out": 200e-12}
 MATH_J_PER_FLOP = (0.55e-12, 0.30e-12, 0.17e-12)
 STATIC_RATIO = 0.35
-# Reading an expert from SRAM costs as little as a hundredth of reading it from HBM (E3.4).
-SRAM_J_PER_BYTE = HBM_J_PER_BYTE / 100.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

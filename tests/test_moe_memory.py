@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plant.loading import kv_capacity_tokens, reconfigure_s, weights_load_s
 from plant.memory import (
     crossover_stages,
     fits_stage,
@@ -156,3 +157,23 @@ def test_every_enumerated_placement_has_its_accelerators_in_range() -> None:
 def test_a_batch_array_gives_an_array_of_memory() -> None:
     need = memory(setting_of(K3, GB200, ENGINE, Placement(dp=64)), np.asarray([1.0, 2.0]), 1000.0)
     assert need.kv[1] == 2 * need.kv[0]
+
+
+def test_weights_arrive_as_fast_as_their_path() -> None:
+    # 97.5 GB of K3 per GPU on sixteen: a third of a second over C2C, seconds over a NIC.
+    setting = setting_of(K3, GB200, ENGINE, Placement(pp=2, tp=8))
+    weights = memory(setting, 0.0, 0.0).weights
+    assert weights_load_s(setting, "host") == pytest.approx(weights / (450e9 * 0.8))
+    assert 1.0 < weights_load_s(setting, "peer") < 5.0 < weights_load_s(setting, "storage")
+    assert reconfigure_s(setting, None) < reconfigure_s(setting, "host")
+    with pytest.raises(ValueError, match="path `tape` is unknown; known: host, peer, storage"):
+        weights_load_s(setting, "tape")
+
+
+@pytest.mark.parametrize("place", [Placement(dp=64), Placement(pp=2, tp=8, ep=8), Placement(pp=4, tp=2, dp=4)])
+def test_the_capacity_in_positions_is_what_the_memory_law_leaves(place: Placement) -> None:
+    setting, slots = setting_of(K3, GB200, ENGINE, place), 2 * place.dp * place.pp
+    tokens = kv_capacity_tokens(setting, slots)
+    batch = slots / place.dp / place.pp
+    full = memory(setting, batch, tokens / slots)
+    assert float(full.total) == pytest.approx(GB200.hbm_bytes, rel=1e-3)

@@ -20,7 +20,7 @@ from plant.table_cache import cache_directory, cached_arrays, digest_of
 from plant.tables import STEP_ERROR_RATIO, Speculation, StepTable, step_times
 from plant.times import StepTimes
 from scenarios.errors import UserError
-from scenarios.schema.moe import MoePlacement, MoeTimes, build_moe_times
+from scenarios.schema.moe import MoePlacement, MoeTimes, build_moe_times, build_moe_worker
 
 # One of each shape: linear in the context, a window, a top-k, hidden transfers, a pipeline, speculation.
 CASES: dict[str, tuple[str, str, str, Placement, Speculation]] = {
@@ -240,3 +240,21 @@ def test_placements_are_checked_before_anything_is_built() -> None:
             engine=ENGINES["fused-2026h2"],
             placement=Placement(tp=16),
         )
+
+
+def test_a_worker_knows_its_size_its_cache_and_how_long_it_loads() -> None:
+    worker = build_moe_worker(
+        MoeTimes(
+            kind="moe", model="kimi-k3", hardware="gb200-nvl72", placement=MoePlacement(pp=2, tp=8, ep=8), max_batch=8
+        )
+    )
+    assert worker.gpus == 16
+    assert worker.kv_bytes_per_token == pytest.approx(27_648)
+    assert worker.state_bytes_per_turn == pytest.approx(449e6, rel=0.01)
+    assert worker.load_s > 57.0
+    assert worker.kv_capacity_tokens(8) > worker.kv_capacity_tokens(64) > 1_000_000
+
+
+def test_a_placement_whose_weights_do_not_fit_is_refused_before_it_is_tabulated() -> None:
+    with pytest.raises(UserError, match=r"times\.placement: pp1tp8dp1ep8: expert weights overflow"):
+        build_moe_times(MoeTimes(kind="moe", model="kimi-k3", hardware="gb200-nvl72", placement=MoePlacement(tp=8)))

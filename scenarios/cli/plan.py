@@ -27,7 +27,7 @@ DEFAULT_ENGINE = "fused-2026h2"
 def _console() -> Console:
     """Return a console wide enough for the tables; a narrower terminal wraps lines instead of losing columns."""
     console = Console()
-    console.width = max(console.width, 124)
+    console.width = max(console.width, 136)
     return console
 
 
@@ -140,6 +140,8 @@ def _frontiers(
 
 def _print_frontier(frontier: Any) -> None:
     # scenarios.plan.frontier.Frontier
+    from scenarios.plan.frontier import as_json as plain
+
     question = frontier.question
     name = "ms/token" if question.regime == "decode" else "first token ms"
     title = f"{frontier.model.name} on {frontier.hardware.name}: {question.regime}"
@@ -148,17 +150,21 @@ def _print_frontier(frontier: Any) -> None:
     table = Table(title=title, title_justify="left")
     heads = ["placement", "GPUs", "batch", "pieces", name, "tok/s/GPU", "J/query", "all-in J", "HBM GB", "net GB/s"]
     price = question.gpu_hour_price
-    heads += [] if price is None else ["per Mtok"]
+    if price is not None:
+        heads += ["per Mtok", "per turn", "value/h"] if question.regime == "decode" else ["per Mtok", "per turn"]
     for i, head in enumerate(heads):
-        table.add_column(head, justify="left" if i == 0 else "right")
+        table.add_column(head, justify="left" if i == 0 else "right", no_wrap=i == 0)
     points = frontier.points
     step = max(len(points) // 24, 1)
-    for p in [*points[:-1:step], points[-1]]:
+    rows: Any = plain(frontier)["frontier"]
+    for p, row in [*zip(points[:-1:step], rows[:-1:step]), (points[-1], rows[-1])]:
         cells = [p.placement.label(), str(p.gpus), str(p.batch), str(p.chunks), f"{p.latency_s * 1e3:.2f}"]
         cells += [f"{p.tokens_per_s_per_gpu:.0f}", f"{p.energy_j_per_query:.0f}", f"{p.energy_all_in_j_per_query:.0f}"]
         cells += [f"{p.hbm_bytes_per_gpu / 1e9:.0f}", f"{p.network_mean_bytes_per_s / 1e9:.1f}"]
         if price is not None:
-            cells.append(f"{price / 3600 / p.tokens_per_s_per_gpu * 1e6:.2f}")
+            cells += [
+                f"{row[name]:.3g}" for name in ("cost_per_mtoken", "cost_per_turn", "value_per_gpu_hour") if name in row
+            ]
         table.add_row(*cells)
     _console().print(table)
     refused = ", ".join(f"{reason} {count}" for reason, count in sorted(frontier.refused.items())) or "none"
@@ -192,13 +198,14 @@ def _explain(
     else:
         table = Table(title=f"{model.name}, {place.label()} on {machine.name}: one pass", title_justify="left")
         for i, head in enumerate(("operation", "layers", "us/layer", "ms", "share", "FLOP/B", "sent kB")):
-            table.add_column(head, justify="left" if i == 0 else "right")
+            table.add_column(head, justify="left" if i == 0 else "right", no_wrap=i == 0)
         for s in slices:
             intensity = "" if s.flop_per_byte is None else f"{s.flop_per_byte:.1f}"
             sent = f"{s.link_bytes / 1e3:.1f}" if s.link_bytes else ""
             table.add_row(s.name, str(s.layers), f"{s.seconds * 1e6:.2f}", f"{s.total_s * 1e3:.3f}",
                           f"{s.share_ratio:.1%}", intensity, sent)  # fmt: skip
         _console().print(table)
+        _print_layer(slices, [group.label for group in model.attention])
         held = ", ".join(f"{name} {size / 1e9:.1f} GB" for name, size in need.classes().items())
         typer.echo(f"memory of the fullest GPU: {held}")
     if out is not None:
@@ -207,6 +214,20 @@ def _explain(
         kinds = [group.label for group in model.attention]
         label = f"{model.name}, {place.label()} on {machine.name}, {question.regime}, batch {batch:g}"
         _page(out, f"{model.name}: one layer", label, [layer_chart(slices, kinds, label)])
+
+
+def _print_layer(slices: Any, kinds: list[str]) -> None:
+    # list[scenarios.plan.explain.Slice]
+    from scenarios.plan.explain import layer_bars
+
+    width = 72
+    for kind in kinds:
+        bars = layer_bars(slices, kind)
+        whole = bars[-1].start_s + bars[-1].seconds
+        typer.echo(f"{kind} layer, {whole * 1e6:.1f} us:")
+        for bar in bars:
+            start, end = round(bar.start_s / whole * width), round((bar.start_s + bar.seconds) / whole * width)
+            typer.echo(f"  {bar.name:20s}{' ' * start}{'█' * max(end - start, 1)} {bar.seconds * 1e6:.1f}")
 
 
 @app.command()
@@ -247,7 +268,7 @@ def models(as_json: AsJson = False) -> None:
         return
     table = Table(title="Parameters: active counts the head, not the embedding", title_justify="left")
     for i, head in enumerate(("model", "total B", "published", "error", "active B", "published", "error", "KV kB/tok")):
-        table.add_column(head, justify="left" if i == 0 else "right")
+        table.add_column(head, justify="left" if i == 0 else "right", no_wrap=i == 0)
     for r in rows:
         table.add_row(
             str(r["model"]), f"{r['total'] / 1e9:.2f}", f"{r['published_total'] / 1e9:.2f}", f"{r['total_error']:+.3%}",

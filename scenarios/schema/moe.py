@@ -5,26 +5,26 @@ times = {kind = "moe", model = "kimi-k3", hardware = "gb200-nvl72", placement = 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from plant.layer import Setting
+from plant.loading import kv_capacity_tokens, reconfigure_s
+from plant.memory import memory, require_fit
 from plant.model import FORMATS, Precision
-from plant.placement import Placement, PlacementError
+from plant.placement import Placement, PlacementError, check_placement
+from plant.regimes import setting_of
 from plant.tables import Speculation, StepTable, step_times
 from scenarios.errors import UserError, nearest
+from scenarios.schema.base import Part
 
 Width = Annotated[int, Field(ge=1, le=1024)]
 
 
-class _Part(BaseModel):
-    """Unknown keys are refused; values are frozen and finite."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class MoePlacement(_Part):
+class MoePlacement(Part):
     """Widths of one worker: `pp` x `tp` x `dp` accelerators. Without `ep` experts are divided as widely as they go."""
 
     pp: Width = 1
@@ -37,7 +37,7 @@ class MoePlacement(_Part):
     remote_experts: bool = False
 
 
-class MoePrecision(_Part):
+class MoePrecision(Part):
     """Formats by class of weight, and bytes per value of KV cache and recurrent state."""
 
     dense: Literal["bf16", "fp8", "nvfp4", "mxfp4", "mxfp4_a16", "int4"]
@@ -47,7 +47,7 @@ class MoePrecision(_Part):
     state_bytes: Annotated[float, Field(gt=0.0, le=4.0)] = 4.0
 
 
-class MoeTimes(_Part):
+class MoeTimes(Part):
     """Step and fill seconds from the layer model of `plant`, tabulated once and cached.
 
     `model` is a preset (`steadyflow plan models` lists them) unless `config` names a Hugging Face `config.json`.
@@ -69,6 +69,25 @@ class MoeTimes(_Part):
     fill: Literal["latency", "occupancy"] = "latency"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoeWorker:
+    """A worker as its `times` make it: tables, accelerators, KV sizes, and seconds to load its weights.
+
+    `kv_bytes_per_token` and `state_bytes_per_turn` are what moves with a turn, whatever the placement.
+    """
+
+    times: StepTable
+    setting: Setting
+    gpus: int
+    kv_bytes_per_token: float
+    state_bytes_per_turn: float
+    load_s: float
+
+    def kv_capacity_tokens(self, slots: int) -> int:
+        """Return the positions that fit beside weights and the states of `slots` turns."""
+        return kv_capacity_tokens(self.setting, slots)
+
+
 def build_moe_times(times: MoeTimes) -> StepTable:
     """Return the tables that a scenario's `times` describe.
 
@@ -76,6 +95,17 @@ def build_moe_times(times: MoeTimes) -> StepTable:
     ------
     UserError
         In one line, for unknown names and for placements that the model or the hardware rules out.
+    """
+    return build_moe_worker(times).times
+
+
+def build_moe_worker(times: MoeTimes) -> MoeWorker:
+    """Return the tables together with what else the placement fixes; weights are loaded from the host's memory.
+
+    Raises
+    ------
+    UserError
+        As `build_moe_times` does.
     """
     from plant.huggingface import ConfigError, load_config
     from plant.presets.engines import ENGINES
@@ -92,12 +122,16 @@ def build_moe_times(times: MoeTimes) -> StepTable:
         raise UserError(f"times.accepted_tokens: at most 1 + draft_tokens = {1 + times.draft_tokens}")
     try:
         model = MODELS[times.model] if times.model is not None else load_config(times.config or Path())
-        return step_times(
+        place = _placement(times.placement)
+        setting = setting_of(model, HARDWARE[times.hardware], ENGINES[times.engine], place, _precision(times.precision))
+        check_placement(model, setting.machine.hardware, place)
+        require_fit(setting, memory(setting, 1.0, 1024.0))
+        table = step_times(
             model=model,
-            hardware=HARDWARE[times.hardware],
-            engine=ENGINES[times.engine],
-            placement=_placement(times.placement),
-            precision=_precision(times.precision),
+            hardware=setting.machine.hardware,
+            engine=setting.machine.engine,
+            placement=place,
+            precision=setting.precision,
             speculation=Speculation(draft_tokens=times.draft_tokens, accepted_tokens=times.accepted_tokens),
             max_batch=times.max_batch,
             occupancy=times.fill == "occupancy",
@@ -106,6 +140,14 @@ def build_moe_times(times: MoeTimes) -> StepTable:
         raise UserError(f"times.placement: {problem}") from problem
     except ConfigError as problem:
         raise UserError(f"times.config: {problem}") from problem
+    return MoeWorker(
+        times=table,
+        setting=setting,
+        gpus=place.gpus,
+        kv_bytes_per_token=model.kv_bytes_per_token(setting.precision),
+        state_bytes_per_turn=model.state_bytes_per_sequence(setting.precision),
+        load_s=reconfigure_s(setting, "host"),
+    )
 
 
 def _placement(part: MoePlacement) -> Placement:

@@ -55,6 +55,7 @@ def test_the_table_shows_every_column_and_what_was_refused() -> None:
     assert "placements refused:" in result.output
 
 
+@pytest.mark.slow
 def test_several_machines_and_all_regimes_make_one_page(tmp_path: Path) -> None:
     out = tmp_path / "page.html"
     result = run("--model", "kimi-k3", "--hardware", "gb200-nvl72,b300", "--gpus", "16", "--regime", "all",
@@ -102,6 +103,7 @@ def test_faster_memory_helps_decode_and_hardly_midfill() -> None:
     assert said[-1]["midfill_gain_ratio"] < 1.2
 
 
+@pytest.mark.slow
 def test_the_tables_of_models_and_rows_print() -> None:
     assert "glm-5" in run("models").output
     assert json.loads(run("validate", "--json").output)["n"] >= 90

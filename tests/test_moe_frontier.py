@@ -42,6 +42,7 @@ def frontier(hardware: str, name: str, model: str = "kimi-k3-fp8dense") -> Front
 BLACKWELL = ("gb200-nvl72", "b200", "b300")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hardware", BLACKWELL)
 @pytest.mark.parametrize("name", LENGTHS)
 def test_along_a_frontier_throughput_rises_with_latency(hardware: str, name: str) -> None:

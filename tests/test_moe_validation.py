@@ -46,6 +46,7 @@ def test_rows_that_set_no_constant_are_predicted_as_well() -> None:
     assert unset.mean_abs_error <= 0.24
 
 
+@pytest.mark.slow
 def test_a_launch_ratio_set_without_a_configuration_predicts_it_almost_as_well() -> None:
     held, whole = leave_one_out(list(points())), summarise(list(points()))
     assert held.rows == whole.rows
@@ -67,10 +68,12 @@ def test_first_tokens_come_right_only_through_the_queue() -> None:
     assert alone < 0.05 * next(p.row.measured for p in rows if p.row.concurrency == 64)
 
 
+@pytest.mark.slow
 def test_the_document_is_what_the_command_prints() -> None:
     assert DOCS.read_text(encoding="utf-8") == as_markdown(list(points()))
 
 
+@pytest.mark.slow
 def test_the_plain_form_hides_no_row() -> None:
     plain = as_plain(list(points()))
     rows = plain["rows"]

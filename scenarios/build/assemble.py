@@ -15,9 +15,10 @@ from orchestrator.turn import ClassName
 from plant.fluid import Fluid, FluidSpec
 from plant.truth import Truths
 from scenarios.build import laws, plants, workloads
+from scenarios.build.gauges import watch_pools
 from scenarios.errors import UserError
 from scenarios.schema.laws import Candidate
-from scenarios.schema.plants import FluidPlant
+from scenarios.schema.plants import ClusterPlant, FluidPlant
 from scenarios.schema.scenario import Scenario
 from scenarios.schema.workloads import PoissonWorkload, SaturatedWorkload, StepWorkload
 
@@ -62,16 +63,19 @@ def orchestrator(
     source = workloads.source(scenario, seed, clock, truths)
     make = laws.router_maker(candidate.routing)
     routers = range(scenario.dispatch.routers)
+    plant = plants.plant(scenario, clock, truths)
     made = Orchestrator(
         clock,
         spec(scenario, seed),
-        plants.plant(scenario, clock, truths),
+        plant,
         source,
         laws.held_or_made(scenario, candidate),
         [make() for _ in routers],
         [make() for _ in routers],
         sink,
     )
+    if isinstance(scenario.plant, ClusterPlant):
+        watch_pools(made.recorder, plant, clock)
     return made, source
 
 

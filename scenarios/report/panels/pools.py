@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from scenarios.report.numbers import percent, plain
-from scenarios.report.panel import Panel, Shown, frame, has, reach, time_axis
+from scenarios.report.panel import Panel, Shown, frame, reach, time_axis
 from scenarios.run.figures import level, level_column, line_and_band
 
 GROUP = "The cluster"
@@ -16,7 +16,12 @@ GROUP = "The cluster"
 def _pools(runs: Sequence[Shown], field: str) -> list[str]:
     pattern = re.compile(rf"^(pool\.(.+)\.{field})(_mean)?$")
     found = [m.group(1) for s in runs for name in s.run.signals if (m := pattern.match(str(name)))]
-    return [name for name in dict.fromkeys(found) if has(runs, name) or has(runs, f"{name}_mean")]
+    return [name for name in dict.fromkeys(found) if any(_speaks(s, name) for s in runs)]
+
+
+def _speaks(s: Shown, name: str) -> bool:
+    column = level_column(s.run.signals, name)
+    return column in s.run.signals and bool((s.run.signals[column] > 0).any())
 
 
 def _strips(runs: Sequence[Shown], names: Sequence[str], axis: str, scale: float, unit: str) -> Any:  # as plotly
@@ -47,7 +52,7 @@ def occupancy(runs: Sequence[Shown]) -> Panel | None:
     return Panel(
         div="panel-pools",
         title=f"Pools: {_span(runs, names, 'busy slots', plain)}",
-        note="Turns in fill, or in decode batches, for each prepared configuration.",
+        note="Turns in fill or in decode batches, by prepared configuration, as they stood at the end of each bin.",
         figure=_strips(runs, names, "busy slots", 1.0, "turns"),
         in_time=True,
         group=GROUP,

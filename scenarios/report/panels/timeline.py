@@ -60,7 +60,7 @@ def panel(runs: Sequence[Shown]) -> Panel | None:
     if not several:
         return None
     drawn = [(s, *strips(s.run)) for s in several]
-    heights = [sum(min(strip.depth, LANES) + 2 for strip in found) for _, found, _ in drawn]
+    heights = [sum(_height(strip) for strip in found) for _, found, _ in drawn]
     figure = frame(
         len(drawn),
         height=70 + sum(30 + 7 * height for height in heights),
@@ -84,6 +84,11 @@ def panel(runs: Sequence[Shown]) -> Panel | None:
     )
 
 
+def _height(strip: Strip) -> int:
+    # Its lanes and a gap, and never less than its two lines of label.
+    return max(min(strip.depth, LANES) + 2, 6)
+
+
 def _draw(figure: Any, s: Shown, found: Sequence[Strip], row: int) -> None:  # plotly publishes no types
     base, ticks, texts = 0, [], []
     for strip in found:
@@ -102,10 +107,9 @@ def _draw(figure: Any, s: Shown, found: Sequence[Strip], row: int) -> None:  # p
             row=row,
             col=1,
         )
-        height = min(strip.depth, LANES)
-        ticks.append(base + (height - 1) / 2)
+        ticks.append(base + (min(strip.depth, LANES) - 1) / 2)
         texts.append(f"{strip.role} {strip.worker}<br>{strip.depth} at once")
-        base += height + 2
+        base += _height(strip)
     figure.update_yaxes(tickvals=ticks, ticktext=texts, range=[base - 1, -1], showgrid=False, row=row, col=1)
 
 

@@ -9,20 +9,30 @@ from typing import Any
 
 from scenarios.errors import UserError
 from scenarios.schema.scenario import Scenario
-from scenarios.schema.workloads import GeneratedConversations, Played, TraceConversations
+from scenarios.schema.traffic import (
+    Conversations,
+    GeneratedConversations,
+    MixtureWorkload,
+    Played,
+    ReplayWorkload,
+    TraceConversations,
+)
 from scenarios.workloads.derive import hit_token_ratio
 from scenarios.workloads.generate.presets import generate
 from scenarios.workloads.readers.detect import read
+from scenarios.workloads.readers.rows import ReadOptions
 from scenarios.workloads.record import Conversation, Corpus
 from scenarios.workloads.script import Script, scripts
+from scenarios.workloads.select import select
 
 KEPT = 2  # corpora kept ready in one process: candidates and seeds of a comparison play the same one
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Scripts to play, and the corpus's own figures for the record."""
+    """The corpus, its scripts to play, and its own figures for the record."""
 
+    corpus: Corpus
     scripts: list[Script]
     is_global: bool
     facts: dict[str, Any]  # Any: what JSON holds
@@ -48,13 +58,28 @@ def _prepared(part: GeneratedConversations | TraceConversations, stamp: tuple[in
     if isinstance(part, GeneratedConversations):
         corpus = generate(part.preset, sessions=part.sessions, seed=part.corpus_seed)
     else:
-        corpus = read(part.path, form=part.format, on_error=part.on_error)
+        corpus = read(part.path, form=part.format, options=_options(part))
+    corpus = select(
+        corpus, max_context_tokens=part.max_context_tokens, min_requests=part.min_requests, limit=part.limit
+    )
     if part.main_stream_only:
         corpus = replace(corpus, conversations=[_main_stream(one) for one in corpus.conversations])
     made = scripts(corpus, share_prefix=part.share_prefix)
     if not made:
         raise UserError(f"{corpus.name}: holds no conversation")
-    return Prepared(made, corpus.scope == "global", _facts(corpus))
+    return Prepared(corpus, made, corpus.scope == "global", _facts(corpus))
+
+
+def _options(part: TraceConversations) -> ReadOptions:
+    return ReadOptions(
+        on_error=part.on_error,
+        subagent_clock=part.subagent_clock,
+        block_tokens=part.block_tokens,
+        delta=part.delta,
+        drop_doubles=part.drop_doubles,
+        seed=part.corpus_seed,
+        horizon_s=part.generate_s,
+    )
 
 
 def _main_stream(conversation: Conversation) -> Conversation:
@@ -76,7 +101,10 @@ def _facts(corpus: Corpus) -> dict[str, Any]:
 def facts(scenario: Scenario) -> dict[str, Any] | None:
     """Return what the record says of the scenario's conversations; None where it plays none."""
     workload = scenario.workload
-    return dict(prepared(workload.conversations).facts) if isinstance(workload, Played) else None
+    if isinstance(workload, MixtureWorkload):
+        parts = {name: dict(prepared(own.conversations).facts) for name, own in workload.parts.items()}
+        return {"parts": parts, "repairs": [row for own in parts.values() for row in own["repairs"]]}
+    return dict(prepared(workload.conversations).facts) if isinstance(workload, Played | ReplayWorkload) else None
 
 
 def with_trace(scenario: Scenario, path: Path) -> Scenario:
@@ -88,11 +116,10 @@ def with_trace(scenario: Scenario, path: Path) -> Scenario:
         Its workload plays no conversations.
     """
     workload = scenario.workload
-    if not isinstance(workload, Played):
+    if not isinstance(workload, Played | ReplayWorkload):
         raise UserError(f"--trace: the workload of this scenario is {workload.kind}, which plays no conversations")
     old = workload.conversations
-    trace = TraceConversations(
-        kind="trace", path=str(path), share_prefix=old.share_prefix, main_stream_only=old.main_stream_only
-    )
+    kept = old.model_dump(include=set(Conversations.model_fields))
+    trace = TraceConversations(kind="trace", path=str(path), **kept)
     prepared(trace)  # a trace that cannot be read is told of before anything runs
     return scenario.model_copy(update={"workload": workload.model_copy(update={"conversations": trace})})

@@ -27,6 +27,7 @@ from scenarios.schema.laws import Candidate
 from scenarios.schema.load import to_toml
 from scenarios.schema.plants import FluidPlant
 from scenarios.schema.scenario import Scenario
+from scenarios.schema.traffic import ReplayWorkload
 from scenarios.schema.workloads import PoissonWorkload, SaturatedWorkload, StepWorkload
 from scenarios.verdict.flow import flow_of, flow_word, headline
 from scenarios.verdict.run import column, judge_run, window_of
@@ -140,7 +141,7 @@ def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, d
     began = time.process_time()
     endless = isinstance(scenario.workload, SaturatedWorkload)
     slots = own.slots if own is not None else _mean_slots(data)
-    open_loop = isinstance(scenario.workload, PoissonWorkload | StepWorkload)
+    open_loop = isinstance(scenario.workload, PoissonWorkload | StepWorkload | ReplayWorkload)
     verdicts = judge_run(
         data.signals,
         slots=slots,

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from scenarios.schema.base import Count, NotNegative, Part, Positive, Share
+from scenarios.schema.base import Count, NotNegative, Part, Positive
+from scenarios.schema.traffic import Traffic
 
 
 class LengthLaw(Part):
@@ -77,75 +78,5 @@ class StepWorkload(Synthetic):
         return self
 
 
-class Conversations(Part):
-    """Where recorded or generated conversations come from, and how they are read.
-
-    `share_prefix`: sessions of equal tool and system lengths share that leading part. `main_stream_only`: leave the
-    sub-agents out.
-    """
-
-    share_prefix: bool = False
-    main_stream_only: bool = False
-
-
-class GeneratedConversations(Conversations):
-    """So many made conversations; `corpus_seed` belongs to the corpus, whatever the run's seed."""
-
-    kind: Literal["generated"]
-    preset: Literal["agentx", "agentx_subagents", "chat", "rag", "batch"]
-    sessions: Count
-    corpus_seed: Annotated[int, Field(ge=0)] = 0
-
-
-class TraceConversations(Conversations):
-    """A trace of any format that a reader takes."""
-
-    kind: Literal["trace"]
-    path: str
-    format: str = "auto"
-    on_error: Literal["raise", "repair", "skip"] = "repair"
-
-
-AnyConversations = Annotated[GeneratedConversations | TraceConversations, Field(discriminator="kind")]
-
-
-class Played(Part):
-    """What workloads of conversations share. `service_class`: the class of their turns (None: the first).
-
-    A request starts only after what it follows has ended, plus its gap. `tree_idle_cap_s` bounds the idle time of one
-    session, `system_idle_cap_s` that of all (None: no bound).
-    """
-
-    conversations: AnyConversations
-    service_class: str | None = None
-    tree_idle_cap_s: NotNegative | None = None
-    system_idle_cap_s: NotNegative | None = None
-
-
-class LanesWorkload(Played):
-    """So many live sessions: a lane whose session has ended draws the next.
-
-    The first session of each lane is cut at a point uniform in `start_window` (shares of its recorded run); with
-    `primer` the request before the cut is sent first.
-    """
-
-    kind: Literal["lanes"]
-    lanes: Count
-    start_window: tuple[Share, Share] = (0.25, 0.75)
-    primer: bool = True
-    ramp_s: NotNegative = 0.0
-    recycle: bool = True
-
-
-class SessionsWorkload(Played):
-    """Sessions that arrive by themselves; `gap_cv_ratio` 1 is a Poisson process."""
-
-    kind: Literal["sessions"]
-    rate_per_s: Positive
-    gap_cv_ratio: NotNegative = 1.0
-    sessions: Count | None = None
-
-
-Workload = Annotated[
-    SaturatedWorkload | PoissonWorkload | StepWorkload | LanesWorkload | SessionsWorkload, Field(discriminator="kind")
-]
+SyntheticWorkload = SaturatedWorkload | PoissonWorkload | StepWorkload
+Workload = Annotated[SyntheticWorkload | Traffic, Field(discriminator="kind")]

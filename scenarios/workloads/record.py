@@ -8,7 +8,7 @@ never stored, it is derived from the block ids (`derive`). A missing time is NaN
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -83,6 +83,20 @@ class Stream:
         """Return the block runs of every request; cheaper than asking one by one."""
         first, blocks, offset = self.run_first.tolist(), self.run_blocks.tolist(), self.run_offset.tolist()
         return [list(zip(first[low:high], blocks[low:high])) for low, high in pairwise(offset)]
+
+    def where(self, inside: NDArray[np.bool_]) -> Stream:
+        """Return the rows of a stream of rows that stand alone for which `inside` holds, shape (n,)."""
+        at = np.flatnonzero(inside)
+        sizes = np.diff(self.run_offset)[at]
+        runs = np.concatenate([np.arange(self.run_offset[k], self.run_offset[k + 1]) for k in at] or [np.zeros(0, int)])
+        columns = ("t_s", "think_s", "service_s", "prompt_tokens", "output_tokens", "stop", "starter", "model")
+        return replace(
+            self,
+            **{name: getattr(self, name)[at] for name in columns},
+            run_offset=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            run_first=self.run_first[runs],
+            run_blocks=self.run_blocks[runs],
+        )
 
     def ends_s(self) -> NDArray[np.float64]:
         """Return the recorded ends; a missing service time is derived, never taken for zero.

@@ -2,7 +2,7 @@
 
 One heap holds everything that will happen, keyed (when, priority, sequence); `clock` states the order. The run loop is
 our own, because the stock one neither orders equal timers nor lets time be exact. Plant events are plain calls from
-the heap; asyncio's own timers are handles that go through the ready queue. Standard library only.
+the heap, and so are asyncio's own timers. Standard library only.
 
 Ignored override errors: the library types its callbacks with variadic type variables, and returns handles that carry
 debug fields; ours are plainer on purpose.
@@ -18,7 +18,7 @@ import threading
 from asyncio import events, futures
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from orchestrator.clock import DEADLINE, PLANT, SLEEP
 from orchestrator.errors import Deadlock, ForeignThread, Livelock
@@ -30,6 +30,7 @@ _push, _pop = heapq.heappush, heapq.heappop
 # asyncio.timeout() arms its timer with this bound method; knowing it is how completion wins a tie.
 _ON_TIMEOUT = asyncio.Timeout._on_timeout  # type: ignore[attr-defined]  # private, but stable from 3.11 to 3.13
 PURGE_FLOOR = 512
+COLLECT_EVENTS = 100_000
 
 
 class _Handle:
@@ -103,8 +104,10 @@ def _wake(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-def _asyncio_timer(_: object) -> NoReturn:
-    raise AssertionError("a marker, never called")
+def _fire(timer: _Timer) -> None:
+    """Run an asyncio timer in its place among the sleeps, not a callback later: one order for both kinds."""
+    timer.entry = None
+    timer.loop.run_handle(timer)
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
@@ -175,7 +178,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         timer = _Timer(callback, args, copy_context() if context is None else context)
         timer.loop = self
         late = getattr(callback, "__func__", None) is _ON_TIMEOUT
-        timer.entry = self.at(when, _asyncio_timer, timer, DEADLINE if late else SLEEP)
+        timer.entry = self.at(when, _fire, timer, DEADLINE if late else SLEEP)
         return timer
 
     def call_later(self, delay: float, callback: Any, *args: Any, context: Context | None = None) -> Any:  # type: ignore[override]  # plainer, see above
@@ -243,8 +246,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
                         handle.run(callback, *handle.args)
                     except (SystemExit, KeyboardInterrupt):
                         raise
-                    except BaseException as error:  # as asyncio does: report, and go on
-                        self.call_exception_handler({"message": f"exception in {callback!r}", "exception": error})
+                    except BaseException as error:
+                        self._report(callback, error)
                     count += 1
                     if count > cap:
                         raise Livelock(self._story(f"{count} callbacks ran at t = {self._now:.9g} s"))
@@ -268,16 +271,27 @@ class VirtualLoop(asyncio.BaseEventLoop):
                     self._dead -= 1
                     continue
                 count += 1
+                if count > cap:
+                    raise Livelock(self._story(f"{count} events ran at t = {when:.9g} s"))
                 arg = entry[4]
                 entry[3] = entry[4] = None  # an entry that is kept must not keep what it held
-                if fn is _asyncio_timer:
-                    arg.entry = None
-                    ready.append(arg)
-                else:
-                    fn(arg)
+                fn(arg)
             self.events_run += 1
-            if count > cap:
-                raise Livelock(self._story(f"{count} events ran at t = {when:.9g} s"))
+
+    def run_handle(self, handle: _Handle) -> None:
+        """Run a handle's callback now."""
+        callback = handle.callback
+        if callback is not None:
+            try:
+                handle.run(callback, *handle.args)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:
+                self._report(callback, error)
+
+    def _report(self, callback: object, error: BaseException) -> None:
+        """Report a callback's exception and go on, as asyncio does."""
+        self.call_exception_handler({"message": f"exception in {callback!r}", "exception": error})
 
     def _story(self, what: str) -> str:
         names = sorted(task.get_name() for task in asyncio.all_tasks(self))
@@ -316,7 +330,8 @@ def run_virtual(main: Callable[[VirtualClock], Coroutine[Any, Any, T]], start_s:
         _close(loop)
         if collecting:
             gc.enable()
-        gc.collect()
+        if loop.events_run > COLLECT_EVENTS:  # a pass over the whole process costs more than a short run leaves behind
+            gc.collect()
 
 
 def _close(loop: VirtualLoop) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from asyncio import Future
 from collections.abc import Callable
 
 from orchestrator.buffers import Places
 from orchestrator.clock import Clock
 from orchestrator.dispatch import Pool
-from orchestrator.errors import Preempted, RebuildNeeded, WorkerLost
+from orchestrator.errors import ContextOverflow, Preempted, RebuildNeeded, WorkerLost
 from orchestrator.ledger import DECODING, FILLING, READY, Ledger, Turn
 from orchestrator.ports import Filled, Plant
 from orchestrator.signals import Role
@@ -33,6 +34,13 @@ class Journey:
         How often a turn may lose its worker.
     lost : callable
         Told of a turn that lost its worker, and why, before it is filled again.
+    finished : callable
+        Told of every turn that has ended, however it ended.
+
+    Attributes
+    ----------
+    over : bool
+        Set when the run ends: turns that are cancelled from then on stay in the stage that they are in.
     """
 
     def __init__(
@@ -46,27 +54,43 @@ class Journey:
         ready: Places | None,
         retries: int,
         lost: Callable[[Turn, str], None],
+        finished: Callable[[Turn], None],
     ) -> None:
         self._clock, self._ledger, self._plant = clock, ledger, plant
         self._prefill_pool, self._midfill_pool = prefill_pool, midfill_pool
         self._decode_pool, self._ready = decode_pool, ready
-        self._retries, self._lost = retries, lost
+        self._retries, self._lost, self._finished = retries, lost, finished
+        self.over = False
 
     async def travel(self, turn: Turn) -> None:
-        """Fill and decode a released turn; a turn whose worker is lost is filled again, `retries` times at most."""
+        """Take one released turn through its life: the body of its coroutine.
+
+        A turn whose worker is lost is filled again, `retries` times at most.
+        """
         again = False
-        while True:
-            try:
-                worker, filled = await self._fill(turn)
-                await self._decode(turn, worker, filled, again)
-                return
-            except (WorkerLost, RebuildNeeded) as error:  # its KV state is gone: fill again from the text
-                if turn.retries >= self._retries:
-                    raise WorkerLost(str(error)) from error
-                turn.retries += 1
-                again = True
-                self._lost(turn, str(error))
-                self._back_to_fill(turn)
+        try:
+            while True:
+                try:
+                    worker, filled = await self._fill(turn)
+                    await self._decode(turn, worker, filled, again)
+                    break
+                except (WorkerLost, RebuildNeeded) as error:  # its KV state is gone: fill again from the text
+                    if turn.retries >= self._retries:
+                        self._ledger.fail(turn, "worker_lost", self._clock.now())
+                        break
+                    turn.retries += 1
+                    again = True
+                    self._lost(turn, str(error))
+                    self._back_to_fill(turn)
+        except asyncio.CancelledError:
+            if self.over:  # the run has ended: the turn stays where it is
+                raise
+            self._ledger.fail(turn, turn.bucket or "cancelled", self._clock.now())
+            self._finished(turn)
+            raise
+        except ContextOverflow:
+            self._ledger.fail(turn, "context_overflow", self._clock.now())
+        self._finished(turn)
 
     def _back_to_fill(self, turn: Turn) -> None:
         now_s = self._clock.now()

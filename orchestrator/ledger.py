@@ -59,12 +59,12 @@ class Turn:
         "fill_worker",
         "filled_s",
         "joined_s",
+        "moves",
         "output_tokens",
         "preemptions",
         "released_s",
         "retries",
         "stage",
-        "story",
         "task",
         "view",
     )
@@ -73,12 +73,24 @@ class Turn:
         self.view = view
         self.class_index = class_index
         self.stage = WAITING
-        self.story: list[tuple[float, Stage]] = [(view.arrived_s, WAITING)]
+        self.moves: list[tuple[float, Stage]] | None = None
         self.released_s = self.fill_started_s = self.filled_s = self.joined_s = self.ended_s = NEVER
         self.fill_worker = self.decode_worker = NOWHERE
         self.cached_tokens = self.output_tokens = self.preemptions = self.retries = 0
         self.bucket = ""
         self.task: asyncio.Task[None] | None = None
+
+    def story(self) -> list[tuple[float, str]]:
+        """Return every move so far, as (seconds, stage).
+
+        Where the ledger keeps no stories, it is told from the instants that the turn carries, and a preempted turn's
+        earlier visits to the batch are missing from it.
+        """
+        if self.moves is not None:
+            return [(at_s, STAGE_NAMES[stage]) for at_s, stage in self.moves]
+        told = [(self.view.arrived_s, WAITING), (self.released_s, FILLING), (self.filled_s, READY)]
+        told += [(self.joined_s, DECODING), (self.ended_s, self.stage)]
+        return [(at_s, STAGE_NAMES[stage]) for at_s, stage in told if at_s == at_s]
 
     @property
     def outcome(self) -> str:
@@ -104,9 +116,12 @@ class Ledger:
     ----------
     classes : sequence of ClassName
         The service classes; a turn of another class is refused with KeyError.
+    stories : bool
+        Keep every move of every turn, at half a kilobyte a turn.
     """
 
-    def __init__(self, classes: Sequence[ClassName]) -> None:
+    def __init__(self, classes: Sequence[ClassName], stories: bool = False) -> None:
+        self._stories = stories
         self.levels = tuple(Level() for _ in Stage)
         self.in_flight = Level()
         self.classes = [ClassCounts(name) for name in classes]
@@ -120,6 +135,8 @@ class Ledger:
     def arrive(self, view: TurnView) -> Turn:
         """Enter a new turn as waiting."""
         turn = Turn(view, self.index[view.class_name])
+        if self._stories:
+            turn.moves = [(view.arrived_s, WAITING)]
         counts = self.classes[turn.class_index]
         counts.arrived += 1
         counts.backlog += 1
@@ -137,10 +154,10 @@ class Ledger:
         """Move a turn; raise InvalidTransition with its story where the table does not allow it."""
         start = turn.stage
         if not _ALLOWED[start] & _BIT[to]:
-            story = [(at_s, stage.name.lower()) for at_s, stage in turn.story]
-            raise InvalidTransition(turn.view.turn_id, start.name.lower(), to.name.lower(), story)
+            raise InvalidTransition(turn.view.turn_id, STAGE_NAMES[start], STAGE_NAMES[to], turn.story())
         turn.stage = to
-        turn.story.append((now_s, to))
+        if turn.moves is not None:
+            turn.moves.append((now_s, to))
         # The two additions of Level.add, written out: this runs four times a turn.
         left, entered = self.levels[start], self.levels[to]
         left.value = value = left.value - 1

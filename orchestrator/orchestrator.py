@@ -16,7 +16,6 @@ from orchestrator.buffers import Places
 from orchestrator.clock import TICK, Clock
 from orchestrator.control import Law, Loops
 from orchestrator.dispatch import Pool
-from orchestrator.errors import ContextOverflow, WorkerLost
 from orchestrator.journey import Journey
 from orchestrator.ledger import RETIRED, Ledger, Turn
 from orchestrator.levels import Level
@@ -91,7 +90,7 @@ class Orchestrator:
         sink: Sink,
     ) -> None:
         self._clock, self.spec, self._plant, self._source = clock, spec, plant, source
-        self.ledger = Ledger([c.name for c in spec.classes])
+        self.ledger = Ledger([c.name for c in spec.classes], stories=spec.record_moves)
         self._slots = Level()
         self.recorder = Recorder(clock, self.ledger, self.slots, spec.bin_s, sink, spec.record_moves)
         self._door = Door(
@@ -110,6 +109,7 @@ class Orchestrator:
             None if spec.ready_capacity_turns is None else Places(clock, spec.ready_capacity_turns),
             spec.retries,
             self._lost,
+            self._finish,
         )
         self.telemetry = Telemetry(clock, spec.telemetry, self._sample, stream_key(spec.seed, "telemetry"))
         self.roster = Roster(clock, plant, self.recorder, spec.reconfigure, self._drain_worker, self._join, self._spawn)
@@ -123,7 +123,6 @@ class Orchestrator:
         self._group: asyncio.TaskGroup | None = None
         self._over: asyncio.Future[Ended] | None = None
         self._accepting = True
-        self._ending = False
 
     # ------------------------------------------------ the run
     async def run(self) -> Ended:
@@ -144,7 +143,7 @@ class Orchestrator:
                 ended = await self._over
                 if self.spec.drain_s > 0.0 and ended == "horizon":
                     await self.drain(self._clock.now() + self.spec.drain_s)
-                self._ending = True
+                self._journey.over = True
                 raise _Over
         except* _Over:
             pass
@@ -205,7 +204,7 @@ class Orchestrator:
     def _released(self, turn: Turn) -> None:
         """The door has let a turn in: its coroutine begins."""
         assert self._group is not None
-        turn.task = self._group.create_task(self._serve(turn), name=f"turn {turn.view.turn_id}")
+        turn.task = self._group.create_task(self._journey.travel(turn), name=f"turn {turn.view.turn_id}")
         self._source.admitted(turn.view.turn_id, self._clock.now())
 
     def cancel(self, turn_id: TurnId, bucket: str = "cancelled") -> bool:
@@ -226,22 +225,6 @@ class Orchestrator:
         if turn.task is not None and turn.task.done():
             self.ledger.fail(turn, turn.bucket, self._clock.now())
             self._finish(turn)
-
-    async def _serve(self, turn: Turn) -> None:
-        """Take one released turn through its life."""
-        try:
-            await self._journey.travel(turn)
-        except asyncio.CancelledError:
-            if self._ending:  # the run is over: the turn stays where it is
-                raise
-            self.ledger.fail(turn, turn.bucket or "cancelled", self._clock.now())
-            self._finish(turn)
-            raise
-        except ContextOverflow:
-            self.ledger.fail(turn, "context_overflow", self._clock.now())
-        except WorkerLost:
-            self.ledger.fail(turn, "worker_lost", self._clock.now())
-        self._finish(turn)
 
     def _finish(self, turn: Turn) -> None:
         turn_id = turn.view.turn_id

@@ -182,8 +182,8 @@ class Recorder:
         )
         self._rows.append(row)
         if self._moves:
-            for at_s, stage in turn.story:
-                self.event("move", at_s, turn_id=view.turn_id, stage=stage.name.lower())
+            for at_s, stage in turn.story():
+                self.event("move", at_s, turn_id=view.turn_id, stage=stage)
         if len(self._rows) >= CHUNK_TURNS:
             self._flush()
 

@@ -5,7 +5,7 @@
     T    mean residence assumed                   s
     L    dead time assumed                        s
     W    turns released and not retired           turns
-    W*   N (1 + L/T) + B*                         turns
+    W*   N (1 + L/T) + B*, or the setpoint        turns
     B*   ready turns wanted, buffer_ratio N       turns
     k    kappa / (L + T)                          1/s
 
@@ -37,6 +37,8 @@ class PacedWip:
         B* / N, >= 0.
     """
 
+    monotone = (("in_flight_turns", "release_per_s", -1),)
+
     def __init__(
         self, cadence: Cadence, *, residence_s: float, dead_time_s: float, kappa_ratio: float, buffer_ratio: float
     ) -> None:
@@ -49,6 +51,8 @@ class PacedWip:
         N, T, L, W = y.slots, self.residence_s, self.dead_time_s, y.in_flight_turns
         k = self.kappa_ratio / (L + T)
         W_star = N * (1.0 + L / T) + self.buffer_ratio * N
+        if y.setpoint is not None and y.setpoint.in_flight_setpoint_turns is not None:
+            W_star = y.setpoint.in_flight_setpoint_turns
         return AdmissionCommand(release_per_s=max(0.0, N / T + k * (W_star - W)))
 
     def structure(self, model: TandemModel) -> Smooth:

@@ -42,6 +42,8 @@ class PredictiveBuffer:
         Default 2 L and 1/L.
     """
 
+    monotone = (("in_flight_turns", "release_per_s", -1),)
+
     def __init__(
         self,
         cadence: Cadence,

@@ -34,6 +34,8 @@ class ProportionalGate:
         r, busy slots.
     """
 
+    monotone = (("busy_slots", "release_per_s", -1),)
+
     def __init__(self, cadence: Cadence, *, base_per_s: float, k_per_s: float, setpoint_turns: float) -> None:
         self.cadence = cadence
         self.base_per_s, self.k_per_s, self.setpoint_turns = base_per_s, k_per_s, setpoint_turns

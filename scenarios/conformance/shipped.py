@@ -17,6 +17,7 @@ PARTS: Mapping[str, Any] = {
     "retention": retention.Retention,
     "routing": routing.Routing,
 }
+LIMIT = {"start_turns": 100, "least_turns": 20, "most_turns": 200}
 BATCH = {"least_turns": 1, "most_turns": 64}
 # Parameters without a default, by slot and kind; the worlds of `readings` have 100 slots, L about 0.5 s, T = 2.5 s.
 EXAMPLES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
@@ -28,6 +29,14 @@ EXAMPLES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "paced_wip": {"residence_s": 2.5, "dead_time_s": 0.5},
         "predictive_buffer": {"dead_time_s": 0.5, "full_per_s": 40},
         "predictive_buffer_naive": {"dead_time_s": 0.5, "full_per_s": 40},
+        "pi_backlog": {"dead_time_s": 0.5, "full_per_s": 40},
+        "limit_aimd": {**LIMIT, "timeout_s": 5.0},
+        "limit_vegas": LIMIT,
+        "limit_gradient2": LIMIT,
+        "limit_envoy": LIMIT,
+        "early_reject": {"load": "predicted", "limit_ratio": 1.0, "fill_s": 0.5, "decode_s": 2.5},
+        "dagor": {"ranking": ["interactive", "standard", "batch"], "limit_s": 0.5},
+        "holdback": {"cap_turns": 120, "reserved": ["interactive"], "sojourn_s": 3.0},
     },
     "batching": {
         "slo_cap": {**BATCH, "base_s": 0.01},

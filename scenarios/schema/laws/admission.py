@@ -81,6 +81,107 @@ class PredictiveBufferNaive(PredictiveBuffer):
     kind: Literal["predictive_buffer_naive"]  # type: ignore[assignment]  # the same fields under another name
 
 
+class PiBacklog(LawPart):
+    """PI on the smoothed backlog at the decode pool, SIMC tuned (A6)."""
+
+    kind: Literal["pi_backlog"]
+    dead_time_s: NotNegative
+    full_per_s: Positive
+    buffer_ratio: NotNegative = 0.1
+    tau_s: NotNegative = 1.0
+    closed_s: Positive | None = None
+
+
+class LimitPart(LawPart):
+    """What limits on turns in flight share: where they start, their bounds, and the window of one measurement."""
+
+    start_turns: Count
+    least_turns: Count = 1
+    most_turns: Count
+    window_s: Positive = 1.0
+
+    @model_validator(mode="after")
+    def _bounded(self) -> LimitPart:
+        if not self.least_turns <= self.start_turns <= self.most_turns:
+            raise ValueError("start_turns must lie between least_turns and most_turns")
+        return self
+
+
+class LimitAimd(LimitPart):
+    """AIMD on the in-flight cap (A7)."""
+
+    kind: Literal["limit_aimd"]
+    timeout_s: Positive
+    cut_ratio: Annotated[float, Field(ge=0.5, lt=1.0)] = 0.9
+
+
+class LimitVegas(LimitPart):
+    """Vegas on the in-flight cap (A7)."""
+
+    kind: Literal["limit_vegas"]
+    probe_windows: Count = 600
+
+
+class LimitGradient2(LimitPart):
+    """Gradient2 on the in-flight cap (A7)."""
+
+    kind: Literal["limit_gradient2"]
+    tolerance_ratio: Annotated[float, Field(ge=1.0)] = 1.5
+    smoothing_ratio: Annotated[float, Field(gt=0.0, le=1.0)] = 0.2
+    queue_turns: NotNegative = 4.0
+    long_windows: Count = 600
+
+
+class LimitEnvoy(LimitPart):
+    """Envoy's gradient controller on the in-flight cap (A7)."""
+
+    kind: Literal["limit_envoy"]
+    buffer_ratio: NotNegative = 0.25
+    probe_s: Positive = 60.0
+    pin: bool = False
+
+
+class EarlyReject(LawPart):
+    """Refuse arrivals on the decode load, present or predicted (A8)."""
+
+    kind: Literal["early_reject"]
+    load: Literal["current", "predicted"]
+    limit_ratio: Positive
+    fill_s: NotNegative = 0.0
+    decode_s: Positive = 1.0
+
+
+class Codel(LawPart):
+    """Shed while even the shortest wait stands above target (A9)."""
+
+    kind: Literal["codel"]
+    target_s: Positive = 0.5
+    interval_s: Positive = 10.0
+
+
+class Dagor(LawPart):
+    """Shed by priority from the bottom up, fast down, slowly back (A9)."""
+
+    kind: Literal["dagor"]
+    ranking: tuple[str, ...]
+    limit_s: Positive
+    down_ratio: Share = 0.05
+    up_ratio: Share = 0.01
+
+
+class Holdback(LawPart):
+    """A cap with reserves for short interactive work, sized by its load (E18)."""
+
+    kind: Literal["holdback"]
+    cap_turns: Count
+    reserved: tuple[str, ...]
+    sojourn_s: Positive
+    z: NotNegative = 2.0
+    most_ratio: Share = 0.5
+    trickle_turns: Annotated[int, Field(ge=0)] = 1
+    tau_s: Positive = 30.0
+
+
 Admission = Annotated[
     Hold
     | FileLaw
@@ -90,6 +191,15 @@ Admission = Annotated[
     | ProportionalGate
     | PacedWip
     | PredictiveBuffer
-    | PredictiveBufferNaive,
+    | PredictiveBufferNaive
+    | PiBacklog
+    | LimitAimd
+    | LimitVegas
+    | LimitGradient2
+    | LimitEnvoy
+    | EarlyReject
+    | Codel
+    | Dagor
+    | Holdback,
     Field(discriminator="kind"),
 ]

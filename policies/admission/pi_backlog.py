@@ -1,0 +1,83 @@
+"""Proportional-integral control of the work at the decode pool, from a smoothed backlog (A6).
+
+    q     x + b - N, mean over tau: ready turns, or minus the free slots      turns
+    e     B* - q                                                              turns
+    u     u0 + Kc e + I                                                       turns/s
+    dI    (Kc / Ti) e + (u_applied - u_said) / Ti                             turns/s2
+    u0    predicted service rate of a full pool                               turns/s
+    theta L + tau + half a period                                             s
+    Kc    1 / (tau_c + theta),  Ti = 4 (tau_c + theta),  tau_c = theta        1/s, s
+
+q integrates the release rate through a dead time, so the tuning is SIMC's for an integrating process. The last term
+is back-calculation: what the actuator did not do is taken out of I, so nothing winds up. The first act takes over the
+rate that stands (bumpless). Source: essay E18; Skogestad, "Simple analytic rules for model reduction and PID controller
+tuning" (2003); Astrom and Hagglund, "Advanced PID Control" (2006), section 3.5. Missing data: without a prediction from
+the plant, u0 is the scenario's stated rate.
+"""
+
+from __future__ import annotations
+
+import math
+
+from orchestrator.ports import Cadence, Every
+from orchestrator.signals import AdmissionCommand, AdmissionReading
+from policies.blocks import Mean
+
+
+class PiBacklog:
+    """PI on the smoothed backlog at the decode pool, around the predicted service rate.
+
+    Parameters
+    ----------
+    cadence : Cadence
+    dead_time_s : float
+        L as assumed, >= 0.
+    full_per_s : float
+        u0 where the plant states no rate, turns/s.
+    buffer_ratio : float
+        B* / N, >= 0.
+    tau_s : float
+        Span of the mean of q, >= 0.
+    closed_s : float, optional
+        tau_c; default theta.
+    """
+
+    monotone = (("ready_turns", "release_per_s", -1),)
+
+    def __init__(
+        self,
+        cadence: Cadence,
+        *,
+        dead_time_s: float,
+        full_per_s: float,
+        buffer_ratio: float = 0.1,
+        tau_s: float = 1.0,
+        closed_s: float | None = None,
+    ) -> None:
+        self.cadence = cadence
+        self.full_per_s, self.buffer_ratio = full_per_s, buffer_ratio
+        half_s = 0.5 * cadence.period_s if isinstance(cadence, Every) else 0.0
+        theta = max(dead_time_s + tau_s + half_s, 1e-3)
+        span = theta + (theta if closed_s is None else closed_s)
+        self.Kc, self.Ti = 1.0 / span, 4.0 * span
+        self._q = Mean(tau_s)
+        self._I: float | None = None
+        self._said = 0.0
+        self._at_s = 0.0
+
+    def act(self, y: AdmissionReading) -> AdmissionCommand:
+        """Set the release rate."""
+        u0 = self.full_per_s if y.service_per_s is None else y.service_per_s
+        q = self._q.update(y.busy_slots + y.ready_turns - y.slots, y.at_s)
+        e = self.buffer_ratio * y.slots - q
+        stands = y.applied.release_per_s
+        known = stands is not None and math.isfinite(stands)
+        if self._I is None:
+            self._I = (stands or 0.0) - u0 - self.Kc * e if known and (stands or 0.0) <= 1.5 * u0 else 0.0
+        elif y.at_s > self._at_s:
+            dt = min(y.at_s - self._at_s, self.Ti)
+            undone = (stands or 0.0) - self._said if known else 0.0
+            self._I += dt / self.Ti * (self.Kc * e + undone)
+        self._at_s = max(self._at_s, y.at_s)
+        self._said = u0 + self.Kc * e + self._I
+        return AdmissionCommand(release_per_s=max(0.0, self._said))

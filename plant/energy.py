@@ -42,7 +42,7 @@ def pass_energy(setting: Setting, step: Pass, passes_alive: float = 1.0) -> Ener
     """
     machine, place = setting.machine, setting.place
     hardware = machine.hardware
-    index = hardware.peak(setting.precision.expert_format.math)
+    index = hardware.peak(setting.precision.expert_format)
     per_rank = step.hbm_bytes * HBM_J_PER_BYTE + step.flops * MATH_J_PER_FLOP[index]
     for level, moved in step.link_bytes.items():
         per_rank = per_rank + moved * LINK_J_PER_BYTE[level]

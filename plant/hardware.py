@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from plant.model import Format
+
 LEVELS = ("scale_up", "backbone", "scale_out")
 
 
@@ -97,11 +99,14 @@ class Hardware:
             return self.scale_up_bytes_per_s
         return (self.backbone_bytes_per_s or self.nic_bytes_per_s) if level == "backbone" else self.nic_bytes_per_s
 
-    def peak(self, math_name: str) -> int:
-        """Return the index of the math rate; a chip without fp4 units multiplies 4-bit weights in bf16."""
-        if math_name == "fp4" and self.flops_per_s[2] <= self.flops_per_s[1]:
+    def peak(self, fmt: Format) -> int:
+        """Return the index of the rate at which `fmt` multiplies: bf16, fp8, fp4.
+
+        A chip without fp4 units widens 4-bit weights to bf16 (Marlin, W4A16), whatever they are called.
+        """
+        if fmt.bytes_per_value < 0.8 and self.flops_per_s[2] <= self.flops_per_s[1]:
             return 0
-        return ("bf16", "fp8", "fp4").index(math_name)
+        return ("bf16", "fp8", "fp4").index(fmt.math)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,7 +75,7 @@ def constant(seconds: float, like: Array) -> Cost:
 def gemm(machine: Machine, tokens: Array, rows: float, columns: float, fmt: Format) -> Cost:
     """Return the cost of a dense product of `tokens` activations with a `rows` x `columns` weight."""
     hardware = machine.hardware
-    index = hardware.peak(fmt.math)
+    index = hardware.peak(fmt)
     flops = (2.0 * rows * columns) * tokens
     moved = rows * columns * fmt.bytes_per_value + (2.0 * (rows + columns)) * tokens
     compute = flops / (hardware.flops_per_s[index] * hardware.shares.gemm_math[index])
@@ -301,7 +301,7 @@ def routed_experts(
     flops = (2.0 * weights) * assigned
     permuted = assigned * (6.0 * (width + inner))
     moved = distinct * (weights * fmt.bytes_per_value) + permuted
-    index = hardware.peak(fmt.math)
+    index = hardware.peak(fmt)
     compute = (2.0 * weights) * rows / (hardware.flops_per_s[index] * hardware.shares.expert_math[index])
     memory = distinct * (weights * fmt.bytes_per_value) / (hardware.hbm_bytes_per_s * hardware.shares.expert_stream)
     memory = memory + distinct * hardware.launch.expert_ramp_s

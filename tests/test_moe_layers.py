@@ -46,6 +46,11 @@ def test_no_product_beats_the_data_sheet(hardware: object, fmt: object) -> None:
         assert float(cost.hbm_bytes) / float(cost.seconds) < machine.hardware.hbm_bytes_per_s
 
 
+def test_a_chip_without_four_bit_units_multiplies_four_bit_weights_in_bf16() -> None:
+    assert [HARDWARE["h200"].peak(FORMATS[f]) for f in ("bf16", "fp8", "nvfp4", "mxfp4", "int4")] == [0, 1, 0, 0, 0]
+    assert [GB200.peak(FORMATS[f]) for f in ("bf16", "fp8", "nvfp4", "mxfp4", "int4")] == [0, 1, 2, 1, 0]
+
+
 @given(st.integers(1, 4096), st.sampled_from(list(MODELS)))
 def test_awake_experts_are_at_least_k_and_at_most_all(tokens: int, name: str) -> None:
     m = MODELS[name]

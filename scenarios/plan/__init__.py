@@ -1,0 +1,1 @@
+"""The planner. Read `frontier` (what is searched), `validate` (how far to trust it), then `explain` (one layer)."""

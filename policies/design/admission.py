@@ -27,11 +27,20 @@ Signal = Literal["busy", "at_decode", "in_flight", "retirements"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TandemModel:
-    """Dead time L (pipeline, observation age and half a sampling period together), N slots, mean residence T."""
+    """Dead time L of the pipeline, N slots, mean residence T, and how late the law sees and acts.
+
+    `observation_s` = age of the readings + half of the sampling period; it delays every signal alike.
+    """
 
     slots: float
     residence_s: float
     dead_time_s: float
+    observation_s: float = 0.0
+
+    @property
+    def loop_delay_s(self) -> float:
+        """Return what feedback on busy slots has to live with: pipeline and observation together."""
+        return self.dead_time_s + self.observation_s
 
     @property
     def service_per_s(self) -> float:
@@ -39,7 +48,7 @@ class TandemModel:
         return self.slots / self.residence_s
 
     def respond(self, signal: Signal, s: Complexes, regime: Regime) -> Complexes:
-        """Return the signal's transfer from the release rate at complex frequencies s."""
+        """Return the transfer from the release rate to the signal as the law sees it, at complex frequencies s."""
         delay = np.exp(-s * self.dead_time_s)
         busy = delay / (s + 1 / self.residence_s)
         starved = regime == "starved"
@@ -52,7 +61,7 @@ class TandemModel:
             value = (1 - delay / (1 + s * self.residence_s)) / s if starved else 1 / s
         else:
             value = busy / self.residence_s if starved else np.zeros_like(s)
-        return value
+        return value * np.exp(-s * self.observation_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,9 +37,9 @@ def rational(numerator: list[float], denominator: list[float], dead_time_s: floa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Margins:
-    """How far a stable loop is from the edge; inf where nothing is crossed.
+    """How far a loop is from the edge; inf where nothing is crossed.
 
-    `gain_margin` is the factor on the gain, `delay_margin_s` the extra dead time, `phase_margin_deg` the extra lag,
+    `gain_margin` is the factor on the gain (below 1: it must fall), `delay_margin_s` the extra dead time, `phase_margin_deg` the extra lag,
     that bring it to the edge. `modulus_margin` = min |1 + G|; `disk_gain_low`, `disk_gain_high`, `disk_phase_deg` are
     the balanced disk margin: any simultaneous gain within the two and phase within the third keeps it stable.
     """
@@ -79,7 +79,7 @@ def margins(loop: Response, omega_rad_s: Floats) -> Margins:
         level = max(np.floor(turns[i]), np.floor(turns[i + 1]))
         share = (level - turns[i]) / (turns[i + 1] - turns[i])
         height = float(np.exp(np.interp(share, [0, 1], np.log(size[i : i + 2]))))
-        if 1 / height < gain_margin and 1 / height > 1:
+        if abs(np.log(height)) < abs(np.log(gain_margin)):
             gain_margin, gain_crossing = 1 / height, float(np.interp(share, [0, 1], omega_rad_s[i : i + 2]))
     phase_margin, phase_crossing, delay_margin = np.inf, np.nan, np.inf
     for i in np.flatnonzero((size[1:] < 1) != (size[:-1] < 1)):

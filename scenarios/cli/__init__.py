@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from scenarios.cli import check_policy, compare, demo, judge, library, report, run, trace
+from scenarios.cli import analyze, check_policy, compare, demo, judge, library, report, run, trace
 from scenarios.errors import UserError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app.command()(demo.demo)
 app.command()(run.run)
 app.command()(compare.compare)
 app.command()(report.report)
+app.command()(analyze.analyze)
 app.command()(judge.judge)
 app.command(name="check-policy")(check_policy.check_policy)
 app.command(name="list")(library.list_scenarios)

@@ -1,0 +1,113 @@
+"""Analyse a scenario: every candidate's prediction, and with `verify` its measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from policies.design.admission import TandemModel
+from policies.design.structure import Declares, OneForOne, Structure
+from scenarios.analyze.model import Plant, plant_of
+from scenarios.analyze.predict import Prediction, predict
+from scenarios.analyze.verify import disagreements, measure
+from scenarios.build.laws import admission
+from scenarios.schema.laws import Candidate
+from scenarios.schema.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """One candidate: what theory expects, what was measured (None: not run), and where they differ."""
+
+    candidate: str
+    prediction: Prediction
+    model: TandemModel
+    source: str
+    measured: dict[str, object] | None = None
+    differences: tuple[str, ...] = ()
+
+    @property
+    def agrees(self) -> bool | None:
+        """Tell whether measurement agrees with prediction (None: not measured, or nothing was predicted)."""
+        if self.measured is None or self.prediction.verdict is None:
+            return None
+        return not self.differences
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of `analyze --json` for this candidate."""
+        return {
+            "mechanism": self.prediction.mechanism,
+            "prediction": self.prediction.numbers(),
+            "margins": dict(self.prediction.margins),
+            "model": {
+                "slots": self.model.slots,
+                "residence_s": self.model.residence_s,
+                "pipeline_s": self.model.dead_time_s,
+                "observation_s": self.model.observation_s,
+                "dead_time_s": self.model.loop_delay_s,
+                "source": self.source,
+            },
+            "measured": self.measured,
+            "agrees": self.agrees,
+            "differences": list(self.differences),
+        }
+
+
+def structure_of(candidate: Candidate, scenario: Scenario, model: TandemModel) -> Structure | None:
+    """Return what the candidate's admission law declares itself to be; None where it declares nothing."""
+    law = admission(candidate.admission, scenario.period_s("admission", candidate.admission))
+    return law.structure(model) if isinstance(law, Declares) else None
+
+
+def analyze(
+    scenario: Scenario,
+    *,
+    identified: TandemModel | None = None,
+    verify: bool = False,
+    seeds: int = 1,
+    jobs: int = 1,
+    done: Callable[[int, int], None] | None = None,
+) -> list[Analysis]:
+    """Analyse every candidate of a scenario.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    identified : TandemModel, optional
+        The plant as an experiment found it; needed where the plant declares no model.
+    verify : bool
+        Also run each candidate and hold the measurement against the prediction.
+    seeds, jobs : int
+        How many seeds a candidate is run on, and in how many processes.
+    done : callable, optional
+        Told of finished runs: (done, total).
+
+    Raises
+    ------
+    UserError
+        The plant or the workload has no analysis.
+    """
+    plant = plant_of(scenario, identified)
+    found = [_one(scenario, candidate, plant) for candidate in scenario.candidates]
+    if not verify:
+        return found
+    measured = measure(scenario, [one.candidate for one in found], seeds, jobs, done)
+    return [
+        replace(
+            one,
+            measured=measured[one.candidate],
+            differences=tuple(disagreements(one.prediction, measured[one.candidate], plant.slots)),
+        )
+        for one in found
+    ]
+
+
+def _one(scenario: Scenario, candidate: Candidate, plant: Plant) -> Analysis:
+    period_s = scenario.period_s("admission", candidate.admission)
+    model = plant.seen_by(scenario, period_s)
+    structure = structure_of(candidate, scenario, model)
+    if isinstance(structure, OneForOne):
+        # It acts at each retirement, not by the clock.
+        model = plant.seen_by(scenario, 0.0)
+    prediction = predict(structure, plant, model, (scenario.warmup_s, scenario.horizon_s))
+    return Analysis(candidate=candidate.name, prediction=prediction, model=model, source=plant.source)

@@ -1,0 +1,93 @@
+"""The plant as theory needs it: slots, dead time, residence, and how late a law sees and acts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from policies.design.admission import TandemModel
+from scenarios.build import plants
+from scenarios.errors import UserError
+from scenarios.schema.plants import FluidPlant, ResidenceLaw, TandemPlant
+from scenarios.schema.scenario import Scenario
+from scenarios.schema.workloads import PoissonWorkload, SaturatedWorkload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plant:
+    """A plant and its surroundings, in the theory's terms.
+
+    `residence_cv` is that of residence alone; `stages` of an Erlang law (None: another law). `ceiling_per_s` is the
+    most that the door releases (None: no limit). `arrivals_per_s` None: work waits at the door for ever. `noisy` False:
+    a fluid. `source` says where the numbers come from.
+    """
+
+    slots: float
+    residence_s: float
+    dead_time_s: float
+    residence_cv: float
+    stages: int | None
+    ceiling_per_s: float | None
+    arrivals_per_s: float | None
+    noisy: bool
+    source: str
+
+    def seen_by(self, scenario: Scenario, period_s: float) -> TandemModel:
+        """Return the model with the delays of one law's telemetry and period in it."""
+        telemetry = scenario.telemetry
+        return TandemModel(
+            slots=self.slots,
+            residence_s=self.residence_s,
+            dead_time_s=self.dead_time_s,
+            observation_s=telemetry.age_s + telemetry.period_s / 2 + period_s / 2,
+        )
+
+
+def residence_cv(law: ResidenceLaw) -> float:
+    """Return the coefficient of variation of a residence law."""
+    known = {"exponential": 1.0, "erlang": 1 / float(np.sqrt(law.stages)), "lognormal": law.cv_ratio, "fixed": 0.0}
+    return known[law.shape]
+
+
+def plant_of(scenario: Scenario, identified: TandemModel | None = None) -> Plant:
+    """Return the plant's own model, or the identified one where it declares none.
+
+    Raises
+    ------
+    UserError
+        The plant declares no model and none was identified.
+    """
+    own = plants.declared(scenario)
+    work, ceiling = scenario.workload, scenario.admission.max_release_per_s
+    arrivals = work.rate_per_s if isinstance(work, PoissonWorkload) else None
+    if not isinstance(work, SaturatedWorkload | PoissonWorkload):
+        raise UserError(
+            f"workload.kind: {work.kind} has no analysis; saturated and poisson have: analyse with one of them"
+        )
+    if own is not None and isinstance(scenario.plant, TandemPlant | FluidPlant):
+        law = scenario.plant.residence
+        return Plant(
+            slots=own.slots,
+            residence_s=own.residence_s,
+            dead_time_s=own.dead_time_s,
+            residence_cv=residence_cv(law),
+            stages={"exponential": 1, "erlang": law.stages, "fixed": 0}.get(law.shape),
+            ceiling_per_s=ceiling,
+            arrivals_per_s=arrivals,
+            noisy=isinstance(scenario.plant, TandemPlant),
+            source="declared by the plant",
+        )
+    if identified is None:
+        raise UserError("the plant declares no model: identify it first (steadyflow identify FILE --loop admission)")
+    return Plant(
+        slots=identified.slots,
+        residence_s=identified.residence_s,
+        dead_time_s=identified.dead_time_s,
+        residence_cv=1.0,
+        stages=1,
+        ceiling_per_s=ceiling,
+        arrivals_per_s=arrivals,
+        noisy=True,
+        source="identified by open-loop experiment",
+    )

@@ -1,0 +1,93 @@
+"""`steadyflow analyze FILE`: what theory expects of each candidate, and with --verify what a run says to that."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from scenarios.analyze.analysis import Analysis
+from scenarios.analyze.analysis import analyze as analyze_candidates
+from scenarios.cli.common import bar, print_json, quiet
+from scenarios.schema.load import load
+
+
+def analyze(
+    file: Annotated[str, typer.Argument(help="A scenario file, or a name from `steadyflow list`.")],
+    verify: Annotated[bool, typer.Option(help="Also run every candidate and compare; exit 1 if one differs.")] = False,
+    seeds: Annotated[int, typer.Option(help="Seeds a candidate is run on.", min=1)] = 1,
+    jobs: Annotated[int | None, typer.Option(help="Processes; else one a core.", min=1)] = None,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="Override PATH=VALUE, as plant.dead_time_s=4; repeatable.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
+) -> None:
+    """Predict each candidate's cycle, margins and utilisation before any closed-loop run.
+
+    Example: steadyflow analyze full_empty_reference --verify
+    """
+    scenario = load(file, sets or ())
+    with bar("of", total=len(scenario.candidates) * seeds, quiet=quiet(as_json) or not verify) as (progress, task):
+        progress.update(task, description=scenario.title)
+        found = analyze_candidates(
+            scenario,
+            verify=verify,
+            seeds=seeds,
+            jobs=jobs or os.cpu_count() or 1,
+            done=lambda done, total: progress.update(task, completed=done, of=f"{done} of {total} runs"),
+        )
+    if as_json:
+        print_json({one.candidate: one.to_json() for one in found})
+    else:
+        _show(found, scenario.title)
+    if any(one.agrees is False for one in found):
+        raise typer.Exit(1)
+
+
+def _show(found: list[Analysis], title: str) -> None:
+    model = found[0].model
+    typer.echo(
+        f"plant ({found[0].source}): N = {model.slots:g} slots, T = {model.residence_s:.4g} s; dead time "
+        f"{model.dead_time_s:.4g} s in the pipeline + {model.observation_s:.4g} s to see and act"
+    )
+    table = Table(title=title, title_justify="left")
+    for heading in ("candidate", "", "verdict", "period", "swing", "damping", "utilisation"):
+        table.add_column(heading, overflow="fold")
+    for one in found:
+        table.add_row(one.candidate, "theory", *_row(one.prediction.numbers()))
+        if one.measured is not None:
+            table.add_row("", "run", *_row(one.measured), end_section=True)
+    Console().print(table)
+    for one in found:
+        typer.echo(f"{one.candidate}: {one.prediction.mechanism}{_margins(one)}")
+        if one.agrees is not None:
+            told = "; ".join(one.differences) if one.differences else "theory and run agree"
+            typer.echo(f"    {told}")
+
+
+def _row(numbers: Mapping[str, object]) -> list[str]:
+    names = ("verdict", "period_s", "amplitude_ratio", "damping_ratio", "utilization_ratio")
+    return [_text(numbers.get(name), " s" if name == "period_s" else "") for name in names]
+
+
+def _text(value: object, unit: str) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}{unit}"
+    return "-" if value is None else str(value).replace("_", " ")
+
+
+def _margins(one: Analysis) -> str:
+    margins = one.prediction.margins
+    if not margins:
+        return ""
+
+    def say(name: str, unit: str) -> str:
+        value = margins.get(name)
+        return "no limit" if value is None else f"{value:.3g}{unit}"
+
+    gain, phase, delay = say("gain_margin", " x"), say("phase_margin_deg", " deg"), say("delay_margin_s", " s")
+    return f"; margins: gain {gain}, phase {phase}, delay {delay}"

@@ -1,0 +1,40 @@
+"""Run many (scenario, candidate, seed) in processes and yield each summary as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Any
+
+from scenarios.run.execute import run
+from scenarios.schema.scenario import Scenario
+
+Summary = dict[str, Any]  # Any: the object of `run --json`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One run to make; `key` comes back with its summary."""
+
+    key: Hashable
+    scenario: Scenario
+    candidate: str
+    seed: int
+
+
+def run_many(jobs: Sequence[Job], processes: int = 1) -> Iterator[tuple[Hashable, Summary]]:
+    """Yield (key, summary) in the order in which the runs end; nothing is recorded on disk."""
+    if processes <= 1 or len(jobs) <= 1:
+        for job in jobs:
+            yield _made(job)
+        return
+    # Spawned, not forked: the parent may hold threads of pyarrow's, which do not survive a fork.
+    with ProcessPoolExecutor(max_workers=processes, mp_context=get_context("spawn")) as pool:
+        for future in as_completed([pool.submit(_made, job) for job in jobs]):
+            yield future.result()
+
+
+def _made(job: Job) -> tuple[Hashable, Summary]:
+    return job.key, dict(run(job.scenario, job.candidate, seed=job.seed).summary)

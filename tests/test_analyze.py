@@ -1,0 +1,116 @@
+"""Predictions from scenarios, and measurement held against them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import scenarios.analyze.analysis as analysis
+from scenarios.analyze import analyze
+from scenarios.analyze.verify import disagreements
+from scenarios.cli import app
+from scenarios.errors import UserError
+from scenarios.schema.load import load
+
+UNSATURATED = """
+title = "A relay below the slots, as a fluid"
+question = "Does the closed form hold?"
+seed = 1
+horizon_s = 400.0
+warmup_s = 100.0
+workload = { kind = "saturated", waiting_turns = 100 }
+plant = { kind = "fluid", slots = 1000, dead_time_s = 2.0, residence = { mean_s = 10.0 }, step_s = 0.02 }
+admission = { max_release_per_s = 100.0 }
+control = { admission_period_s = 0.02 }
+[[candidates]]
+name = "gate"
+admission = { kind = "retirement_gate", open_at_ratio = 0.45, close_at_ratio = 0.55 }
+"""
+
+
+@pytest.fixture
+def unsaturated(tmp_path: Path) -> Path:
+    path = tmp_path / "unsaturated.toml"
+    path.write_text(UNSATURATED)
+    return path
+
+
+def test_the_reference_scenario_has_a_prediction_for_every_candidate() -> None:
+    found = {one.candidate: one.prediction for one in analyze(load("full_empty_reference"))}
+    gate = found["retirement_gate"]
+    assert (gate.verdict, gate.period_s) == ("limit_cycle", pytest.approx(33.39, rel=0.005))
+    assert gate.utilization_ratio == pytest.approx(0.787, abs=0.001)
+    assert found["credit_n"].utilization_ratio == pytest.approx(1 / 3, abs=0.001)
+    assert found["credit_3n"].utilization_ratio == pytest.approx(0.99, abs=0.002)
+    quiet = ("credit_n", "credit_3n", "inflight_credit_gate", "paced_wip", "predictive_buffer")
+    assert {found[name].verdict for name in quiet} == {"steady"}
+    assert found["paced_wip"].margins["delay_margin_s"] == pytest.approx(3.14159 / 2 * 15, rel=0.01)
+
+
+def test_the_loops_dead_time_is_pipeline_and_age_and_half_of_the_periods() -> None:
+    aged = load(
+        "full_empty_reference", ["telemetry.period_s=0.4", "telemetry.age_s=1.0", "control.admission_period_s=2.0"]
+    )
+    model = analyze(aged)[0].model
+    assert model.loop_delay_s == pytest.approx(10 + 1.0 + 0.2 + 1.0)
+
+
+def test_an_echo_is_expected_to_last_or_to_die_by_the_dispersion_of_residence() -> None:
+    assert analyze(load("echo"))[0].prediction.verdict == "echo"
+    spread = ['plant.residence.shape="lognormal"', "plant.residence.cv_ratio=0.3"]
+    late = analyze(load("echo", spread))[0].prediction
+    assert late.verdict == "steady"
+    assert late.facts["ring_damping_ratio"] == pytest.approx(3.14159 * 0.15**2, rel=1e-3)
+
+
+def test_a_proportional_gate_goes_from_steady_over_noise_kept_to_a_limit_cycle() -> None:
+    words = []
+    for share in (0.3, 0.9, 1.1):
+        gate = {"kind": "proportional_gate", "base_per_s": 50.0, "k_per_s": share * 0.8502, "setpoint_turns": 500.0}
+        scenario = load("mild", ["plant.slots=1000", "plant.dead_time_s=2.0", "control.admission_period_s=0.001"])
+        law = scenario.candidates[0].model_validate({"name": "gate", "admission": gate})
+        found = analyze(scenario.model_copy(update={"candidates": (law,), "expect": {}}))[0].prediction
+        words.append(found.verdict)
+        assert found.facts["gain_over_hopf"] == pytest.approx(share, rel=0.002)
+        assert found.margins["gain_margin"] == pytest.approx(1 / share, rel=0.003)
+    assert words == ["steady", "quasi_cycle", "limit_cycle"]
+
+
+def test_a_workload_without_an_analysis_is_refused_with_what_would_work(unsaturated: Path) -> None:
+    steps = 'workload = { kind = "step", steps = [{ at_s = 0.0, rate_per_s = 1.0 }] }'
+    old = 'workload = { kind = "saturated", waiting_turns = 100 }'
+    unsaturated.write_text(UNSATURATED.replace(old, steps))
+    with pytest.raises(UserError, match="saturated and poisson have"):
+        analyze(load(str(unsaturated)))
+
+
+@pytest.mark.slow
+def test_verify_agrees_on_the_unsaturated_relay_and_prints_json(unsaturated: Path) -> None:
+    made = CliRunner().invoke(app, ["analyze", str(unsaturated), "--verify", "--json"])
+    answer = json.loads(made.output)["gate"]
+    assert made.exit_code == 0
+    assert answer["agrees"] is True
+    assert answer["measured"]["period_s"] == pytest.approx(answer["prediction"]["period_s"], rel=0.01)
+    describing = answer["prediction"]["facts"]["describing_period_s"]
+    assert describing == pytest.approx(answer["measured"]["period_s"], rel=0.08)
+
+
+def test_a_run_that_disagrees_with_its_theory_makes_verify_exit_with_one(
+    unsaturated: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = {"verdict": "limit_cycle", "period_s": 20.0, "damping_ratio": 0.0, "utilization_ratio": 0.5, "seeds": 1}
+    monkeypatch.setattr(analysis, "measure", lambda *_: {"gate": wrong})
+    made = CliRunner().invoke(app, ["analyze", str(unsaturated), "--verify"])
+    assert made.exit_code == 1
+    assert "period_s 10.8" in made.output
+
+
+def test_steady_and_constant_are_the_same_prediction_and_only_what_was_predicted_is_compared() -> None:
+    (hold,) = analyze(load("open_loop_null"))
+    same = {"verdict": "constant", "period_s": None, "damping_ratio": None, "utilization_ratio": 0.7812}
+    assert disagreements(hold.prediction, same, 512) == []
+    other = {**same, "verdict": "limit_cycle", "utilization_ratio": 0.9}
+    assert len(disagreements(hold.prediction, other, 512)) == 2

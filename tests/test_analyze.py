@@ -69,8 +69,8 @@ def test_an_echo_is_expected_to_last_or_to_die_by_the_dispersion_of_residence() 
 def test_a_proportional_gate_goes_from_steady_over_noise_kept_to_a_limit_cycle() -> None:
     words = []
     for share in (0.3, 0.9, 1.1):
-        gate = {"kind": "proportional_gate", "base_per_s": 50.0, "k_per_s": share * 0.8502, "setpoint_turns": 500.0}
-        scenario = load("mild", ["plant.slots=1000", "plant.dead_time_s=2.0", "control.admission_period_s=0.001"])
+        gate = {"kind": "proportional_gate", "base_per_s": 10.0, "k_per_s": share * 0.8502, "setpoint_turns": 100.0}
+        scenario = load("mild", ["plant.slots=200", "plant.dead_time_s=2.0", "control.admission_period_s=0.001"])
         law = scenario.candidates[0].model_validate({"name": "gate", "admission": gate})
         found = analyze(scenario.model_copy(update={"candidates": (law,), "expect": {}}))[0].prediction
         words.append(found.verdict)

@@ -39,9 +39,10 @@ def rational(numerator: list[float], denominator: list[float], dead_time_s: floa
 class Margins:
     """How far a loop is from the edge; inf where nothing is crossed.
 
-    `gain_margin` is the factor on the gain (below 1: it must fall), `delay_margin_s` the extra dead time, `phase_margin_deg` the extra lag,
-    that bring it to the edge. `modulus_margin` = min |1 + G|; `disk_gain_low`, `disk_gain_high`, `disk_phase_deg` are
-    the balanced disk margin: any simultaneous gain within the two and phase within the third keeps it stable.
+    `gain_margin` is the factor on the gain (below 1: it must fall), `delay_margin_s` the extra dead time and
+    `phase_margin_deg` the extra lag that bring it to the edge. `modulus_margin` = min |1 + G|. `disk_gain_low`,
+    `disk_gain_high` and `disk_phase_deg` are the balanced disk margin: any simultaneous gain within the two and phase
+    within the third keeps it stable.
     """
 
     gain_margin: float

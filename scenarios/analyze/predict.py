@@ -255,12 +255,7 @@ def _through_the_dead_time(law: Smooth, plant: Plant, model: TandemModel) -> Pre
     )
     sd = np.sqrt(quiet.variance_turns2)
     amplitude = float(np.sqrt(2) * sd / plant.slots)
-    seen = (
-        plant.noisy
-        and quiet.peak > THRESHOLDS.acf_peak
-        and amplitude > THRESHOLDS.amplitude_ratio
-        and quiet.variance_turns2 > THRESHOLDS.over_poisson * level
-    )
+    seen = plant.noisy and quiet.peak > THRESHOLDS.acf_peak and amplitude > THRESHOLDS.amplitude_ratio
     return Prediction(
         mechanism="proportional through the dead time, below its Hopf gain"
         + (": noise keeps a cycle up" if seen else ": steady"),

@@ -145,12 +145,15 @@ def _kind(
     decays = -around.log_change > np.log(limits.decay_factor) and around.clean > 0.5
     if not decays and np.sqrt(np.mean(around.values**2)) / series.scale <= limits.amplitude_ratio:
         return "steady", f"a ripple of {period_s:.4g} s, smaller than {limits.amplitude_ratio:.0%} of the scale"
-    if not decays and around.cv >= limits.envelope_cv and _is_counting_noise(series, candidate, limits):
-        return "steady", f"a ripple of {period_s:.4g} s, no larger than counting noise"
     for name, values in inputs.items():
         if (found := _coherence(candidate, values, limits)) is not None:
             return "driven", f"follows {name}, which has the same period (squared coherence {found:.2f})"
-    if _echoes(period_s, candidate, transit_s, admissions, retirements, limits):
+    off = _echo_error(period_s, candidate, transit_s, admissions, retirements, limits)
+    by_chance = not decays and around.cv >= limits.envelope_cv and _is_counting_noise(series, candidate, limits)
+    # The period of a noisy bunch wanders further than that of a real one.
+    if by_chance and off < 3 * limits.echo_period_ratio:
+        return "steady", f"bunches come round every {period_s:.4g} s, no larger than counting noise"
+    if off < limits.echo_period_ratio:
         return "echo", f"bunches return after the loop's transit time of {transit_s:.4g} s: admissions copy retirements"
     if decays:
         return "ringing", f"a cycle of {period_s:.4g} s that dies away"
@@ -185,22 +188,22 @@ def _coherence(candidate: Candidate, values: Floats, limits: Thresholds) -> floa
     return at if at > limits.coherence else None
 
 
-def _echoes(
+def _echo_error(
     period_s: float,
     candidate: Candidate,
     transit_s: float | None,
     admissions: Floats | None,
     retirements: Floats | None,
     limits: Thresholds,
-) -> bool:
+) -> float:
+    # How far the period is from the loop's transit time, as a share; infinite where admissions copy nothing.
     if transit_s is None or admissions is None or retirements is None:
-        return False
-    if abs(period_s / transit_s - 1) > limits.echo_period_ratio:
-        return False
+        return float("inf")
     released = correlation.detrend(correlation.rebin(admissions, candidate.factor), high_pass=False)
     ended = correlation.detrend(correlation.rebin(retirements, candidate.factor), high_pass=False)
     spread = float(released.std() * ended.std())
-    return spread > 0 and float(np.mean(released * ended)) / spread > limits.echo_copy
+    copies = spread > 0 and float(np.mean(released * ended)) / spread > limits.echo_copy
+    return abs(period_s / transit_s - 1) if copies else float("inf")
 
 
 def _chatter(series: Series, limits: Thresholds) -> float | None:

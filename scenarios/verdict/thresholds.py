@@ -31,7 +31,7 @@ class Thresholds:
     # The loop's transit time and the period of an echo agree within this share; admissions copy retirements so well.
     echo_period_ratio: float = 0.06
     echo_copy: float = 0.8
-    # A cycle kept up by noise counts only where its variance exceeds this multiple of a Poisson count's.
+    # A ring bunches by chance alone; it echoes only where its variance exceeds this multiple of a Poisson count's.
     over_poisson: float = 1.5
     # Swing inside the bins over change between bins: Brownian motion gives 2.
     chatter: float = 4.0

@@ -109,11 +109,20 @@ class Pool:
         if worker is not None:
             worker.give(turn)
             return worker
-        waiter: asyncio.Future[Worker] = self.clock.future()
         if first:
-            self.line.appendleft((turn, waiter))
-        else:
-            self.line.append((turn, waiter))
+            return await self.given(turn, self.first_in_line(turn))
+        waiter: asyncio.Future[Worker] = self.clock.future()
+        self.line.append((turn, waiter))
+        return await self.given(turn, waiter)
+
+    def first_in_line(self, turn: Turn) -> asyncio.Future[Worker]:
+        """Put a returning turn at the head of the line, before the place that it leaves is given away."""
+        waiter: asyncio.Future[Worker] = self.clock.future()
+        self.line.appendleft((turn, waiter))
+        return waiter
+
+    async def given(self, turn: Turn, waiter: asyncio.Future[Worker]) -> Worker:
+        """Wait in line for a worker."""
         try:
             return await waiter
         except asyncio.CancelledError:

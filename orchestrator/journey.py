@@ -150,9 +150,13 @@ class Journey:
         """Decode to the end, through any preemptions."""
         view, plant, ledger, pool = turn.view, self._plant, self._ledger, self._decode_pool
         ready = self._ready if held is None else None  # the place in the buffer that the turn holds
+        back: Future[Worker] | None = None  # a preempted turn's place at the head of the line
         try:
             while True:
-                worker = held or (None if again else pool.place_nowait(turn)) or await pool.place(turn, first=again)
+                if back is not None:
+                    worker = await pool.given(turn, back)
+                else:
+                    worker = held or (None if again else pool.place_nowait(turn)) or await pool.place(turn, first=again)
                 inside = held is not None
                 held = None
                 try:
@@ -177,7 +181,7 @@ class Journey:
                     return
                 except Preempted:
                     ledger.preempt(turn, self._clock.now())
-                    again = True
+                    back = pool.first_in_line(turn)
                 finally:
                     if inside:
                         worker.exit()

@@ -122,6 +122,7 @@ class Orchestrator:
         self._turns: dict[TurnId, Turn] = {}
         self._group: asyncio.TaskGroup | None = None
         self._over: asyncio.Future[Ended] | None = None
+        self._emptied: asyncio.Future[None] | None = None
         self._accepting = True
 
     # ------------------------------------------------ the run
@@ -160,17 +161,18 @@ class Orchestrator:
         self._end("stopped")
 
     async def drain(self, deadline_s: float) -> None:
-        """Refuse new turns and wait until those here have ended, or until `deadline_s`."""
+        """Refuse new turns, wait until those here have ended, and cancel what is left at `deadline_s`."""
         self._accepting = False
-        while self._turns and self._clock.now() < deadline_s:
-            tasks = [turn.task for turn in self._turns.values() if turn.task is not None]
+        self._emptied = self._clock.future()
+        if self._turns:
             try:
                 async with self._clock.timeout_at(deadline_s):
-                    await asyncio.gather(*(asyncio.shield(task) for task in tasks), return_exceptions=True)
+                    await self._emptied
             except TimeoutError:
-                break
-        for turn_id in list(self._turns):
-            self.cancel(turn_id, "drain_deadline")
+                for turn_id in list(self._turns):
+                    self.cancel(turn_id, "drain_deadline")
+                # What was cancelled ends within this instant, before its ticks.
+                await self._clock.sleep_until(self._clock.now(), TICK)
 
     def _close(self) -> None:
         self.ledger.check()
@@ -237,6 +239,8 @@ class Orchestrator:
         if retired and self.loops.awaited:
             self.loops.happened("retirement")
         if not self._turns:
+            if self._emptied is not None and not self._emptied.done():
+                self._emptied.set_result(None)
             self._check_drained()
 
     def _check_drained(self) -> None:

@@ -1,0 +1,346 @@
+"""No turn is lost, doubled or forgotten, whatever befalls it and whenever; and a drain ends."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orchestrator.admission import ClassSpec, DoorLimits
+from orchestrator.clock import PLANT, TICK
+from orchestrator.ports import Every, On
+from orchestrator.signals import AdmissionCommand, AdmissionReading
+from orchestrator.turn import TurnId
+from orchestrator.virtual_loop import VirtualClock, run_virtual
+from plant.tandem import Residence
+from tests.orchestrator.kit import BATCH, CHAT, Coming, World, burst, is_nan
+
+
+class Says:
+    """A law that gives its commands one after the other, and then the last one."""
+
+    def __init__(self, *commands: AdmissionCommand, cadence: Every | On | None = None) -> None:
+        self.cadence = cadence or Every(period_s=1.0)
+        self._commands = list(commands)
+        self.seen: list[AdmissionReading] = []
+
+    def act(self, y: AdmissionReading) -> AdmissionCommand:
+        self.seen.append(y)
+        return self._commands.pop(0) if len(self._commands) > 1 else self._commands[0]
+
+
+# ------------------------------------------------ one turn's life
+def test_a_turn_lives_by_its_four_instants() -> None:
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock, [Coming(1.0)], dead_time_s=3.0, residence=Residence(mean_s=4.0, shape="fixed"))
+        assert await world.run() == "drained"
+        (row,) = world.sink.rows
+        times = [row[name] for name in ("arrived_s", "released_s", "fill_started_s", "filled_s", "joined_s", "ended_s")]
+        assert times == [1.0, 1.0, 1.0, 4.0, 4.0, 8.0]
+        assert (row["outcome"], row["output_tokens"], row["preemptions"]) == ("retired", 10, 0)
+        assert (row["fill_worker"], row["decode_worker"], row["key"]) == (0, 1, 1000)
+
+    run_virtual(main)
+
+
+def test_a_full_pool_keeps_turns_in_the_ready_buffer_in_the_order_of_their_fill() -> None:
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock, burst(5), slots=1)
+        await world.run()
+        assert [row["joined_s"] for row in world.sink.rows] == [1.0, 3.0, 5.0, 7.0, 9.0]
+        assert [row["turn_id"] for row in world.sink.rows] == list(range(5))
+
+    run_virtual(main)
+
+
+def test_a_full_ready_buffer_holds_its_turns_in_fill() -> None:
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock, burst(6), slots=1, ready_capacity_turns=2)
+        peaks: list[tuple[int, int]] = []
+
+        def look(_: object) -> None:
+            peaks.append((world.ledger.count(2), world.ledger.count(1)))
+            clock.at(clock.now() + 0.5, look, None, TICK)
+
+        clock.at(1.5, look, None, TICK)
+        await world.run()
+        assert max(ready for ready, _ in peaks) == 2
+        assert peaks[0] == (2, 3), "one decodes, two are ready, three are held back"
+        assert world.ledger.retired == 6
+
+    run_virtual(main)
+
+
+def test_a_preempted_turn_goes_first_and_is_counted() -> None:
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock, burst(3), slots=1, troubles={0: ["preempt", "preempt"]})
+        await world.run()
+        assert [row["turn_id"] for row in world.sink.rows] == [0, 1, 2]
+        assert [row["preemptions"] for row in world.sink.rows] == [2, 0, 0]
+        assert [row["ended_s"] for row in world.sink.rows] == [5.0, 7.0, 9.0]
+        assert world.ledger.preempted == 2
+
+    run_virtual(main)
+
+
+def test_a_turn_that_loses_its_worker_is_filled_again_and_fails_when_its_retries_are_spent() -> None:
+    async def main(clock: VirtualClock) -> None:
+        troubles = {0: ["lose"], 1: ["lose_fill", "lose", "lose_fill"], 2: ["lose"] * 4}
+        world = World(clock, burst(3), slots=4, troubles=troubles, retries=3)
+        await world.run()
+        assert world.sink.outcomes() == {0: "retired", 1: "retired", 2: "failed:worker_lost"}
+        rows = {row["turn_id"]: row for row in world.sink.rows}
+        assert rows[0]["filled_s"] == 1.0, "the first token was given before the loss"
+        assert rows[0]["ended_s"] == 1.0 + 1.0 + 1.0 + 2.0
+        assert world.sink.kinds().count("retry") == 1 + 3 + 3
+        assert world.plant.idle
+
+    run_virtual(main)
+
+
+def test_a_context_that_fits_no_worker_fails_in_its_own_bucket() -> None:
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock, burst(2), troubles={1: ["overflow"]})
+        await world.run()
+        assert world.sink.outcomes() == {0: "retired", 1: "failed:context_overflow"}
+        assert world.ledger.failed == {"context_overflow": 1}
+
+    run_virtual(main)
+
+
+# ------------------------------------------------ cancellation
+@pytest.mark.parametrize(
+    ("at_s", "stage"),
+    [(0.0, "at its arrival"), (0.5, "in fill"), (1.5, "ready"), (3.5, "decoding"), (1.0, "as fill ends")],
+)
+@pytest.mark.parametrize("priority", [PLANT, TICK])
+def test_a_turn_can_be_cancelled_anywhere_and_its_work_is_withdrawn_at_that_instant(
+    at_s: float, stage: str, priority: int
+) -> None:
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock, burst(4), slots=2)
+        answers: list[bool] = []
+
+        def cut(_: object) -> None:
+            answers.append(world.made.cancel(TurnId(3)))
+            answers.append(world.made.cancel(TurnId(3)))
+
+        clock.at(at_s, cut, None, priority)
+        await world.run()
+        early = at_s == 0.0 and priority == PLANT  # before the run began to hear of it
+        assert answers == ([False, False] if early else [True, False])
+        assert world.ledger.retired == (4 if early else 3)
+        if not early:
+            (row,) = (row for row in world.sink.rows if row["turn_id"] == 3)
+            assert (row["outcome"], row["ended_s"]) == ("failed:cancelled", at_s)
+        assert world.plant.idle
+
+    run_virtual(main)
+
+
+def test_a_cancelled_waiting_turn_leaves_the_line_and_the_next_goes() -> None:
+    async def main(clock: VirtualClock) -> None:
+        law = Says(AdmissionCommand(in_flight_cap_turns=1))
+        world = World(clock, burst(3, at_s=0.5), laws={"admission": law})
+        clock.at(1.0, lambda _: world.made.cancel(TurnId(1), "left"), None)
+        await world.run()
+        assert world.sink.outcomes() == {0: "retired", 1: "failed:left", 2: "retired"}
+        assert [turn for turn, _ in world.source.admissions] == [0, 2]
+
+    run_virtual(main)
+
+
+def test_cancelling_what_is_unknown_or_ended_says_so() -> None:
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock, [Coming(0.0), Coming(50.0)])
+        answers: list[bool] = []
+        clock.at(20.0, lambda _: answers.extend(world.made.cancel(TurnId(n)) for n in (0, 1, 99)), None)
+        await world.run()
+        assert answers == [False, False, False]
+
+    run_virtual(main)
+
+
+def test_cancelling_the_run_from_outside_is_not_swallowed() -> None:
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock, burst(8), laws={"admission": Says(AdmissionCommand())})
+        task = asyncio.create_task(world.made.run())
+        await clock.sleep_until(2.5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert clock.now() == 2.5
+        world.ledger.check()
+
+    run_virtual(main)
+
+
+# ------------------------------------------------ the end of a run
+def test_the_horizon_leaves_turns_where_they_are_and_records_them_so() -> None:
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock, burst(4), slots=1, horizon_s=2.5)
+        assert await world.run() == "horizon"
+        assert clock.now() == 2.5
+        outcomes = sorted(world.sink.outcomes().values())
+        assert outcomes == ["decoding", "ready", "ready", "ready"]
+        assert all(is_nan(row["ended_s"]) for row in world.sink.rows)
+        assert all(row["output_tokens"] == 0 for row in world.sink.rows)
+
+    run_virtual(main)
+
+
+def test_a_drain_lets_turns_end_and_refuses_new_ones() -> None:
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock, [*burst(4), Coming(4.0)], slots=2, horizon_s=2.5, drain_s=100.0)
+        assert await world.run() == "horizon"
+        assert clock.now() == 5.0
+        assert world.sink.outcomes() == {**dict.fromkeys(range(4), "retired"), 4: "rejected:draining"}
+
+    run_virtual(main)
+
+
+def test_a_drain_stops_at_its_deadline_and_fails_what_is_left_in_a_named_bucket() -> None:
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock, burst(6), slots=1, horizon_s=2.5, drain_s=3.0)
+        await world.run()
+        assert clock.now() == 5.5
+        outcomes = world.sink.outcomes()
+        assert [outcomes[n] for n in range(6)] == ["retired"] * 2 + ["failed:drain_deadline"] * 4
+        assert all(not is_nan(row["ended_s"]) for row in world.sink.rows)
+        assert world.plant.idle
+
+    run_virtual(main)
+
+
+def test_a_drain_with_turns_that_only_wait_at_a_closed_door_ends_at_its_deadline() -> None:
+    async def main(clock: VirtualClock) -> None:
+        law = Says(AdmissionCommand(gate_open=False))
+        world = World(clock, burst(3, at_s=1.0), laws={"admission": law}, horizon_s=2.5, drain_s=3.0)
+        await world.run()
+        assert clock.now() == 5.5
+        assert set(world.sink.outcomes().values()) == {"failed:drain_deadline"}
+
+    run_virtual(main)
+
+
+def test_a_run_can_be_stopped_from_within() -> None:
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock, burst(4), slots=1)
+        clock.at(2.0, lambda _: world.made.stop(), None)
+        assert await world.run() == "stopped"
+        assert clock.now() == 2.0
+
+    run_virtual(main)
+
+
+def test_a_fault_in_a_law_ends_the_run_with_that_fault() -> None:
+    class Broken(Says):
+        def act(self, y: AdmissionReading) -> AdmissionCommand:
+            raise ZeroDivisionError("in the law")
+
+    async def main(clock: VirtualClock) -> None:
+        world = World(clock, burst(2), laws={"admission": Broken(AdmissionCommand())})
+        with pytest.raises(ExceptionGroup) as caught:
+            await world.made.run()
+        assert caught.group_contains(ZeroDivisionError)
+
+    run_virtual(main)
+
+
+# ------------------------------------------------ random worlds
+GRID = st.integers(0, 12).map(lambda n: n * 0.5)  # few instants, so that much falls on one
+TROUBLE = st.lists(st.sampled_from(["preempt", "lose", "lose_fill", "overflow"]), max_size=3)
+COMMAND = st.builds(
+    AdmissionCommand,
+    gate_open=st.sampled_from([None, True, True, False]),
+    release_per_s=st.sampled_from([None, 0.0, 1.0, 2.0, 7.0]),
+    in_flight_cap_turns=st.sampled_from([None, 1, 3, 6]),
+    class_cap_turns=st.sampled_from([None, {CHAT: 1}, {BATCH: 2}]),
+    reserve_turns=st.sampled_from([None, {CHAT: 1}, {BATCH: 2}]),
+    shed_ratio=st.sampled_from([None, None, {BATCH: 0.5}]),
+)
+OPEN = AdmissionCommand(
+    gate_open=True, release_per_s=3.0, in_flight_cap_turns=5, class_cap_turns={CHAT: 5, BATCH: 5}, reserve_turns={}
+)
+WORLDS = st.fixed_dictionaries(
+    {
+        "coming": st.lists(
+            st.builds(
+                Coming,
+                at_s=GRID,
+                class_name=st.sampled_from([CHAT, BATCH]),
+                draw=st.floats(0.01, 0.99),
+                output_tokens=st.integers(1, 3),
+            ),
+            min_size=1,
+            max_size=14,
+        ),
+        "slots": st.integers(1, 3),
+        "dead_time_s": st.sampled_from([0.0, 0.5, 1.0]),
+        "residence": st.sampled_from(
+            [Residence(mean_s=1.0, shape="fixed"), Residence(mean_s=1.5), Residence(mean_s=0.5, shape="fixed")]
+        ),
+        "troubles": st.dictionaries(st.integers(0, 13), TROUBLE, max_size=6),
+        "ready_capacity_turns": st.sampled_from([None, 1, 2]),
+        "door": st.builds(
+            DoorLimits,
+            order=st.sampled_from(["fifo", "priority", "edf", "weighted_fair"]),
+            queue_limit_turns=st.sampled_from([None, 1, 3]),
+            max_release_per_s=st.sampled_from([float("inf"), 4.0]),
+        ),
+        "horizon_s": st.sampled_from([3.0, 5.5, 400.0]),
+        "drain_s": st.sampled_from([0.0, 2.0, 50.0]),
+        "retries": st.integers(0, 2),
+    }
+)
+CUTS = st.lists(st.tuples(st.integers(0, 13), GRID, st.integers(PLANT, TICK)), max_size=8)
+CLASSES = (ClassSpec(name=CHAT, ttft_s=2.0, priority=1, weight=2.0), ClassSpec(name=BATCH, ttft_s=9.0))
+
+
+def played(world: dict[str, Any], commands: list[AdmissionCommand], cuts: list[tuple[int, float, int]]) -> Any:
+    async def main(clock: VirtualClock) -> Any:
+        law = Says(*commands, OPEN, cadence=Every(period_s=0.5))
+        made = World(clock, laws={"admission": law}, classes=CLASSES, record_moves=True, **world)
+        for turn, at_s, priority in cuts:
+            clock.at(at_s, lambda n: made.made.cancel(TurnId(n)), turn, priority)
+
+        def check(priority: int) -> None:
+            made.ledger.check()
+            assert made.ledger.count(3) <= world["slots"]
+            if world["ready_capacity_turns"] and not any(world["troubles"].values()):
+                assert made.ledger.count(2) <= world["ready_capacity_turns"]
+            if clock.now() < 500.0:
+                clock.at(clock.now() + 0.25, check, priority, priority)
+
+        for priority in (PLANT, TICK):
+            clock.at(0.0, check, priority, priority)
+        why = await made.run()
+        outcomes = made.sink.outcomes()
+        if why == "drained" or world["drain_s"] > 0.0:
+            assert all(word.startswith(("retired", "rejected:", "failed:")) for word in outcomes.values()), outcomes
+            assert made.plant.idle
+        if world["horizon_s"] == 400.0:
+            assert why == "drained", "a turn was forgotten"
+        assert made.ledger.in_flight.value == sum(w in ("filling", "ready", "decoding") for w in outcomes.values())
+        return made.sink.rows, made.sink.events, {k: [repr(x) for x in v] for k, v in made.sink.bins.items()}
+
+    return run_virtual(main)
+
+
+@settings(max_examples=150, deadline=None)
+@given(world=WORLDS, commands=st.lists(COMMAND, max_size=8), cuts=CUTS)
+def test_turns_are_conserved_in_any_world_and_none_is_lost_or_doubled(
+    world: dict[str, Any], commands: list[AdmissionCommand], cuts: list[tuple[int, float, int]]
+) -> None:
+    played(world, commands, cuts)
+
+
+@settings(max_examples=25, deadline=None)
+@given(world=WORLDS, commands=st.lists(COMMAND, max_size=8), cuts=CUTS)
+def test_a_world_played_twice_is_the_same_to_the_last_bit(
+    world: dict[str, Any], commands: list[AdmissionCommand], cuts: list[tuple[int, float, int]]
+) -> None:
+    assert repr(played(world, commands, cuts)) == repr(played(world, commands, cuts))

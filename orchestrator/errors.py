@@ -28,6 +28,10 @@ class RebuildNeeded(SteadyflowError):
     """The KV state that this turn needs is gone; its text is kept, so a fill can make it again."""
 
 
+class LoadFailed(SteadyflowError):
+    """A worker did not come up in the configuration it was to load; it may be tried again."""
+
+
 class Deadlock(SteadyflowError):
     """Nothing is ready and no timer is set while tasks still wait."""
 

@@ -295,7 +295,7 @@ class Orchestrator:
         now_s = self._clock.now()
         slots = sum(w.info.slots or 0 for w in self._decoders.workers)
         self._slots.set(slots, now_s)
-        self.recorder.workers.set(len(self._workers), now_s)
+        self.recorder.workers.set(sum(w.info.role is not Role.IDLE for w in self._workers.values()), now_s)
 
     def _resize(self, configuration: str | None, slots: int) -> None:
         def matches(info: WorkerInfo) -> bool:

@@ -40,6 +40,8 @@ class Cluster:
     faults : sequence of FaultSpec
     store : KvStore or None
         Where contexts are kept between turns; None: a flat store without limits.
+    load_stream : int
+        Key of the random stream of loading times and failures.
 
     Raises
     ------
@@ -57,12 +59,13 @@ class Cluster:
         pools: Sequence[PoolSpec],
         faults: Sequence[FaultSpec] = (),
         store: KvStore | None = None,
+        load_stream: int = 0,
     ) -> None:
         self._clock, self._loop, self._truths = clock, clock.loop, truths
         self._store: KvStore = FlatStore() if store is None else store
         self._desk = desk = FrontDesk(truths, self._store, self._largest)
         self._progress = desk.progress
-        self._fleet = Fleet(clock, racks, configurations, pools, desk)
+        self._fleet = Fleet(clock, racks, configurations, pools, desk, load_stream)
         self._sites = self._fleet.sites
         self._fleet.schedule(faults)
         self._moved_bytes = 0.0

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from orchestrator.clock import Clock
-from orchestrator.errors import SteadyflowError
+from orchestrator.errors import LoadFailed, SteadyflowError
 from orchestrator.ports import PlantFact, Ready, WorkerInfo
 from orchestrator.signals import Role
 from orchestrator.turn import ConfigurationName, WorkerId
@@ -22,6 +22,7 @@ from plant.faults import FaultSpec, SlowedTimes
 from plant.fill import FillWorker
 from plant.job import Job
 from plant.links import SharedLink
+from plant.load_times import load_fails, load_span_s
 from plant.pool import Pool
 from plant.rack import FILL_ROLES, ConfigurationSpec, PoolSpec, RackSpec, each, lay_out
 from plant.recorded import RecordedWorker
@@ -33,12 +34,13 @@ Engine = ContinuousBatch | FillWorker | RecordedWorker
 class Site:
     """One worker: its rack, what it serves now, its engine (None: none is loaded) and its dock."""
 
-    __slots__ = ("decodes", "dock", "engine", "epoch", "factor", "fills", "id", "pool", "rack", "spec")
+    __slots__ = ("decodes", "dock", "engine", "epoch", "factor", "failed", "fills", "id", "pool", "rack", "spec")
 
     def __init__(self, worker: WorkerId, rack: int, spec: ConfigurationSpec, pool: Pool) -> None:
         self.id, self.rack = worker, rack
         self.epoch = 0
         self.factor = 1.0
+        self.failed = False
         self.engine: Engine | None = None
         self.dock: Dock | None = None
         self.spec, self.pool = spec, pool
@@ -71,8 +73,9 @@ class Fleet:
         configurations: Sequence[ConfigurationSpec],
         pools: Sequence[PoolSpec],
         desk: FrontDesk,
+        load_stream: int = 0,
     ) -> None:
-        self._clock, self._desk = clock, desk
+        self._clock, self._desk, self._load_stream = clock, desk, load_stream
         self.racks = each(racks)
         self.links = [SharedLink(clock, rack.uplink_bytes_per_s, rack.flow_bytes_per_s) for rack in self.racks]
         self.pools: dict[ConfigurationName, Pool] = {spec.name: Pool(spec) for spec in configurations}
@@ -104,8 +107,8 @@ class Fleet:
         """Note the largest context that a present worker could fill, and could decode (math.inf: not modelled)."""
         self.fillable_tokens = self.decodable_tokens = 0.0
         for pool in self.pools.values():
-            if pool.active or pool.pending:
-                spec = pool.spec
+            spec = pool.spec
+            if (pool.active or pool.pending) and spec.role is not Role.IDLE:
                 capacity = math.inf if spec.kv_capacity_tokens is None else float(spec.kv_capacity_tokens)
                 if spec.role is not Role.DECODE:
                     self.fillable_tokens = max(self.fillable_tokens, capacity)
@@ -117,17 +120,17 @@ class Fleet:
         """Load and warm a prepared configuration on a drained worker. Cancelling the Future stops nothing."""
         future = self._clock.future()
         pool = self.pools[to]
-        if site.engine is None:
+        if site.engine is None and not site.failed:
             raise SteadyflowError(f"worker {site.id} is not serving, so it cannot be reconfigured")
-        if site.engine.load() or (site.dock is not None and len(site.dock)):
+        if site.engine is not None and (site.engine.load() or (site.dock is not None and len(site.dock))):
             raise SteadyflowError(f"worker {site.id} is not drained: {site.engine.load()} turns are on it")
+        held = site.spec.weights
         self._shut(site)
-        site.pool = pool
-        site.spec = pool.spec
+        site.pool, site.spec, site.failed = pool, pool.spec, False
         pool.pending += 1
         self._measure()
-        ready_s = self._clock.now() + pool.spec.load_s + pool.spec.warm_s
-        self._clock.at(ready_s, self._ready, (site, site.epoch, future))
+        span_s = load_span_s(pool.spec, held, self._load_stream, site.id, site.epoch)
+        self._clock.at(self._clock.now() + span_s, self._ready, (site, site.epoch, future))
         return future
 
     def _ready(self, load: tuple[Site, int, asyncio.Future[Ready]]) -> None:
@@ -136,6 +139,12 @@ class Fleet:
             self._desk.late += 1
             return
         site.pool.pending -= 1
+        if load_fails(site.spec, self._load_stream, site.id, epoch):
+            site.failed = True
+            self._measure()
+            if not future.done():
+                future.set_exception(LoadFailed(f"worker {site.id} did not come up as {site.spec.name}"))
+            return
         self._open(site)
         if not future.done():
             future.set_result(Ready(site.info()))
@@ -143,7 +152,7 @@ class Fleet:
     def _open(self, site: Site) -> None:
         spec, pool = site.spec, site.pool
         site.fills = spec.role in FILL_ROLES or spec.role is Role.AGGREGATED
-        site.decodes = spec.role not in FILL_ROLES
+        site.decodes = spec.role in (Role.DECODE, Role.AGGREGATED)
         site.dock = None
         if spec.times is None:
             site.engine = RecordedWorker(self._clock, spec, pool, self._desk)
@@ -166,7 +175,7 @@ class Fleet:
         if site.engine is not None:
             jobs = site.engine.close()
             site.pool.active -= 1
-        else:
+        elif not site.failed:
             site.pool.pending -= 1
         site.engine = None
         site.fills = site.decodes = False

@@ -39,7 +39,15 @@ class ConfigurationSpec:
     gpus : int
         Accelerators per worker.
     load_s, warm_s : float
-        Seconds to load the configuration onto a drained worker, and to warm it.
+        Mean seconds to load the configuration onto a drained worker, and to warm it.
+    weights : str or None
+        What is loaded. A worker that holds it already only changes its role, in `flip_s`.
+    flip_s : float
+        Seconds of such a change (process groups, graph capture), before warming.
+    load_cv_ratio : float
+        Coefficient of variation of loads and flips, which are lognormal; 0: always the mean.
+    fail_ratio : float
+        Share of loads that fail at their end.
     preemption : {"recompute", "swap"}
         What happens to the KV state of a preempted turn: dropped and computed again, or moved to host memory and
         fetched back at `swap_bytes_per_s`.
@@ -57,6 +65,10 @@ class ConfigurationSpec:
     gpus: int = 1
     load_s: float = 0.0
     warm_s: float = 0.0
+    weights: str | None = None
+    flip_s: float = 0.0
+    load_cv_ratio: float = 0.0
+    fail_ratio: float = 0.0
     preemption: Literal["recompute", "swap"] = "recompute"
     swap_bytes_per_s: float = math.inf
 

@@ -63,7 +63,7 @@ def orchestrator(
     source = workloads.source(scenario, seed, clock, truths)
     make = laws.router_maker(candidate.routing)
     routers = range(scenario.dispatch.routers)
-    plant = plants.plant(scenario, clock, truths)
+    plant = plants.plant(scenario, clock, truths, seed)
     made = Orchestrator(
         clock,
         spec(scenario, seed),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 from orchestrator.clock import Clock
+from orchestrator.rng import stream_key
+from orchestrator.signals import Role
 from orchestrator.turn import ConfigurationName
 from plant.cluster import Cluster
 from plant.faults import FaultSpec
@@ -24,7 +26,7 @@ from scenarios.schema.plants import (
 )
 
 
-def cluster(part: ClusterPlant, clock: Clock, truths: Truths) -> Cluster:
+def cluster(part: ClusterPlant, clock: Clock, truths: Truths, seed: int = 0) -> Cluster:
     """Return the cluster of a table; what it refuses becomes one line to the user."""
     try:
         return Cluster(
@@ -36,6 +38,7 @@ def cluster(part: ClusterPlant, clock: Clock, truths: Truths) -> Cluster:
                 PoolSpec(configuration=ConfigurationName(own.configuration), workers=own.workers) for own in part.pools
             ],
             faults=[_fault(fault) for fault in part.faults],
+            load_stream=stream_key(seed, "plant.loading"),
         )
     except ValueError as error:
         raise UserError(f"plant: {error}") from error
@@ -55,13 +58,15 @@ def _configuration(name: str, own: Configuration) -> ConfigurationSpec:
     """A fill worker serves one turn at a time, so its table need not say so."""
     settings = own.model_dump(exclude={"times"})
     settings["swap_bytes_per_s"] = _or_inf(own.swap_bytes_per_s)
-    if own.slots is None and own.role in FILL_ROLES:
+    if own.slots is None and own.role in (*FILL_ROLES, Role.IDLE):
         settings["slots"] = 1
     return ConfigurationSpec(name=ConfigurationName(name), times=_times(own), **settings)
 
 
 def _times(own: Configuration) -> StepTimes | None:
     match own.times:
+        case None:  # an idle worker computes nothing
+            return LinearTimes(base_s=0.0, per_sequence_s=0.0, per_kv_token_s=0.0, per_new_token_s=0.0)
         case RecordedTimesPart():
             return None
         case LinearTimesPart():

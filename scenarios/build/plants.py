@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from orchestrator.clock import Clock
 from orchestrator.ports import Plant
+from orchestrator.signals import Role
 from plant.tandem import Residence, Tandem
 from plant.truth import Truths
 from scenarios.build.cluster import cluster
@@ -38,7 +39,7 @@ def residence(law: ResidenceLaw) -> Residence:
     return Residence(mean_s=law.mean_s, shape=law.shape, stages=law.stages, cv_ratio=law.cv_ratio)
 
 
-def plant(scenario: Scenario, clock: Clock, truths: Truths) -> Plant:
+def plant(scenario: Scenario, clock: Clock, truths: Truths, seed: int = 0) -> Plant:
     """Return the scenario's plant of turns; the fluid plant has none and is run by itself."""
     part = scenario.plant
     match part:
@@ -49,7 +50,7 @@ def plant(scenario: Scenario, clock: Clock, truths: Truths) -> Plant:
         case FluidPlant():
             raise UserError("plant.kind: the fluid plant has no turns to run")
         case ClusterPlant():
-            return cluster(part, clock, truths)
+            return cluster(part, clock, truths, seed)
 
 
 def declared(scenario: Scenario) -> Declared | None:
@@ -64,5 +65,5 @@ def gpus_by_configuration(scenario: Scenario) -> dict[str, int]:
     """Return accelerators per worker of each configuration; a theory's plant counts as one worker."""
     part = scenario.plant
     if isinstance(part, ClusterPlant):
-        return {name: configuration.gpus for name, configuration in part.configurations.items()}
+        return {name: 0 if own.role is Role.IDLE else own.gpus for name, own in part.configurations.items()}
     return {"decode": part.gpus}

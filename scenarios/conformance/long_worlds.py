@@ -103,15 +103,16 @@ def _by_key(command: Any) -> Iterator[tuple[str, float]]:
     for f in fields(command):
         value = getattr(command, f.name)
         if isinstance(value, Mapping):
-            yield from ((f"{f.name}.{key}", float(inner)) for key, inner in value.items())
+            yield from ((f"{f.name}.{key}", inner) for key, inner in value.items())
         elif isinstance(value, int | float):
-            yield f.name, float(value)
+            yield f.name, value
 
 
 def _reversals(path: list[float]) -> int:
-    """Count how often a path turns round, small wobble of a thousandth aside."""
-    scale = max(map(abs, path), default=0.0)
-    moves = [b - a for a, b in pairwise(path) if abs(b - a) > 1e-3 * scale and math.isfinite(b - a)]
+    """Count how often a path turns round; whole numbers count always, others beyond a hundredth of their size."""
+    least = 1e-2 * max(map(abs, path), default=0.0)
+    moves = [b - a for a, b in pairwise(path) if math.isfinite(b - a)]
+    moves = [move for move, here in zip(moves, path) if abs(move) > least or (move and isinstance(here, int))]
     return sum(a * b < 0 for a, b in pairwise(moves))
 
 

@@ -44,6 +44,20 @@ EXAMPLES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "slew_limited": {**BATCH, "base_s": 0.01, "start_turns": 16, "settle_s": 5.0},
         "small_batch": BATCH,
     },
+    "capacity": {
+        "hpa": {"configuration": "decode", "target": 0.7, "most_workers": 30},
+        "planner": {"configuration": "decode", "up": 0.9, "down": 0.5, "most_workers": 30, "down_s": 120.0},
+        "queue_model": {"configurations": ["prefill", "decode"], "wait_s": 0.5, "most_workers": 40},
+        "mpc": {"configuration": "decode", "most_workers": 40},
+    },
+    "demand": {
+        "holt_winters": {"lead_s": 1200.0, "bins": 24},
+        "seasonal_profile": {"lead_s": 1200.0, "bins": 24},
+        "announced": {
+            "lead_s": 600.0,
+            "ramps": [{"begins_s": 3600, "full_s": 5400, "falls_s": 9000, "ends_s": 9600, "add_per_s": 20}],
+        },
+    },
     "routing": {
         "shortest_work": {"tokens_per_s": 10_000},
         "context_class": {

@@ -125,7 +125,13 @@ def _simulate(
             "conservation": made.ledger.equation(),
             "control_ticks": made.loops.ticks,
             "samples_dropped": made.telemetry.dropped,
-            "reconfigurations": made.roster.flips,
+            "reconfigurations": {
+                "count": made.roster.flips,
+                "flaps": made.roster.flaps,
+                "reversals": made.roster.reversals,
+                "refused": made.roster.refused,
+                "rolled_back": made.roster.rolled_back,
+            },
             "worker_seconds": made.worker_seconds(),
         }
         return ended
@@ -170,6 +176,7 @@ def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, d
         "headline": headline(verdicts, flow_word(flow, endless_work=endless)),
         **summary,
         "gpu_hours": metrics.gpu_hours({k: v for k, v in worker_seconds.items() if k in gpus}, gpus),
+        "reconfigurations": ended.notes.get("reconfigurations"),
         "trace": ended.trace,
         "cpu_s_by_part": {"span": ended.cpu_s, "verdict": judge_cpu_s},
         "turns_per_cpu_s": retired / ended.cpu_s if ended.cpu_s > 0.0 else None,

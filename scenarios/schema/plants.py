@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from orchestrator.signals import Role
 from scenarios.schema.base import Count, NotNegative, Part, Positive, Share
@@ -65,7 +65,7 @@ class Configuration(Part):
     """A prepared configuration: what a worker that has loaded it can do."""
 
     role: Role
-    times: Times
+    times: Times | None = None
     slots: Count | None = None
     kv_capacity_tokens: Count | None = None
     kv_bytes_per_token: NotNegative = 0.0
@@ -75,8 +75,18 @@ class Configuration(Part):
     gpus: Count = 1
     load_s: NotNegative = 0.0
     warm_s: NotNegative = 0.0
+    weights: str | None = None
+    flip_s: NotNegative = 0.0
+    load_cv_ratio: NotNegative = 0.0
+    fail_ratio: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
     preemption: Literal["recompute", "swap"] = "recompute"
     swap_bytes_per_s: Positive | None = None
+
+    @model_validator(mode="after")
+    def _serves_in_some_time(self) -> Configuration:
+        if self.times is None and self.role is not Role.IDLE:
+            raise ValueError("times is missing: only the role idle serves nothing")
+        return self
 
 
 class Rack(Part):

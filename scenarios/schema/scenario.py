@@ -76,10 +76,14 @@ class DispatchPart(Part):
 
 
 class ReconfigurePart(Part):
-    """Limits on moving workers between configurations."""
+    """Limits on moving workers between configurations; `reserve` gives and takes what a command leaves open."""
 
     dwell_s: NotNegative = 0.0
     max_pending_workers: Count | None = None
+    flips_per_hour: Count | None = None
+    reserve: str | None = None
+    atomic: bool = True
+    attempts: Count = 1
 
 
 class RecordPart(Part):

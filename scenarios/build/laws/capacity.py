@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import Any, assert_never
 
 from orchestrator.control import Law
 from orchestrator.ports import Every
 from policies.capacity.hold import Hold as HoldCapacity
+from policies.capacity.hpa import Hpa
+from policies.capacity.mpc import Mpc
+from policies.capacity.planner import Planner
+from policies.capacity.queue_model import QueueModel
 from scenarios.build.laws.file import made_from_file
+from scenarios.errors import UserError
 from scenarios.schema.laws import FileLaw, Hold
 from scenarios.schema.laws import capacity as parts
 
@@ -20,4 +25,19 @@ def capacity(part: parts.Capacity, period_s: float) -> Law:
             return HoldCapacity(every)
         case FileLaw():
             return made_from_file(part, every)
+        case parts.Hpa():
+            return Hpa(every, **_named(part))
+        case parts.Planner():
+            return Planner(every, **_named(part))
+        case parts.QueueModel():
+            return QueueModel(every, **_named(part))
+        case parts.Mpc():
+            try:
+                return Mpc(every, **_named(part))
+            except ImportError as error:
+                raise UserError('capacity mpc needs OSQP: pip install "steadyflow[mpc]"') from error
     assert_never(part)
+
+
+def _named(part: parts.Sizes) -> dict[str, Any]:  # Any: the law's own keywords, which its table checks by name
+    return part.model_dump(exclude={"kind", "period_s"})

@@ -6,7 +6,10 @@ from typing import assert_never
 
 from orchestrator.control import Law
 from orchestrator.ports import Every
+from policies.demand.announced import Announced
 from policies.demand.hold import Hold as HoldDemand
+from policies.demand.holt_winters import HoltWinters
+from policies.demand.seasonal_profile import SeasonalProfile
 from scenarios.build.laws.file import made_from_file
 from scenarios.schema.laws import FileLaw, Hold
 from scenarios.schema.laws import demand as parts
@@ -20,4 +23,26 @@ def demand(part: parts.Demand, period_s: float) -> Law:
             return HoldDemand(every)
         case FileLaw():
             return made_from_file(part, every)
+        case parts.HoltWinters():
+            return HoltWinters(
+                every,
+                lead_s=part.lead_s,
+                bins=part.bins,
+                alpha_ratio=part.alpha_ratio,
+                beta_ratio=part.beta_ratio,
+                gamma_ratio=part.gamma_ratio,
+                damping_ratio=part.damping_ratio,
+            )
+        case parts.SeasonalProfile():
+            return SeasonalProfile(
+                every,
+                lead_s=part.lead_s,
+                bins=part.bins,
+                weight_ratio=part.weight_ratio,
+                tau_s=part.tau_s,
+                given_per_s=part.given_per_s,
+            )
+        case parts.Announced():
+            ramps = [(r.begins_s, r.full_s, r.falls_s, r.ends_s, r.add_per_s) for r in part.ramps]
+            return Announced(every, lead_s=part.lead_s, ramps=ramps, tau_s=part.tau_s)
     assert_never(part)

@@ -2,10 +2,62 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from scenarios.schema.laws.part import FileLaw, Hold
+from scenarios.schema.base import Count, NotNegative, Part, Positive, Share
+from scenarios.schema.laws.part import FileLaw, Hold, LawPart
 
-Demand = Annotated[Hold | FileLaw, Field(discriminator="kind")]
+PositiveShare = Annotated[float, Field(gt=0.0, le=1.0)]
+
+
+class HoltWinters(LawPart):
+    """Level, damped trend and a season of a day."""
+
+    kind: Literal["holt_winters"]
+    lead_s: NotNegative
+    bins: Annotated[int, Field(ge=0)] = 0
+    alpha_ratio: PositiveShare = 0.5
+    beta_ratio: Share = 0.1
+    gamma_ratio: Share = 0.3
+    damping_ratio: PositiveShare = 0.9
+
+
+class SeasonalProfile(LawPart):
+    """Yesterday at this hour, scaled to today."""
+
+    kind: Literal["seasonal_profile"]
+    lead_s: NotNegative
+    bins: Count = 48
+    weight_ratio: PositiveShare = 0.5
+    tau_s: NotNegative = 3600.0
+    given_per_s: tuple[NotNegative, ...] = ()
+
+
+class Ramp(Part):
+    """A trapezium of extra arrivals."""
+
+    begins_s: NotNegative
+    full_s: NotNegative
+    falls_s: NotNegative
+    ends_s: Positive
+    add_per_s: Positive
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Ramp:
+        if not self.begins_s < self.full_s <= self.falls_s < self.ends_s:
+            raise ValueError("a ramp needs begins_s < full_s <= falls_s < ends_s")
+        return self
+
+
+class Announced(LawPart):
+    """The present rate, and ramps that are known ahead."""
+
+    kind: Literal["announced"]
+    lead_s: NotNegative
+    ramps: Annotated[tuple[Ramp, ...], Field(min_length=1)]
+    tau_s: NotNegative = 600.0
+
+
+Demand = Annotated[Hold | FileLaw | HoltWinters | SeasonalProfile | Announced, Field(discriminator="kind")]

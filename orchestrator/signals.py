@@ -234,10 +234,14 @@ class RetentionRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionCommand:
-    """Rules by kind, and which idle context goes first when a tier is full. None: leave."""
+    """Rules by kind, and which idle context goes first when a tier is full. None: leave.
+
+    `capacity_tokens` bounds what the shared tier keeps, within its memory.
+    """
 
     rules: tuple[RetentionRule, ...] | None = None
     order: Literal["lru", "value"] | None = None
+    capacity_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,6 +88,18 @@ class SharedLink:
         self.live -= 1
         self._arm(now)
 
+    def left_bytes(self, flow: Flow) -> float:
+        """Return what the link has still to carry of a flow; 0 after its end."""
+        if flow[2] is None:
+            return 0.0
+        self._bring_up(self._clock.now())
+        return max(0.0, float(flow[0]) - self._served)
+
+    def carried_bytes(self) -> float:
+        """Return what has passed so far, the flows under way included."""
+        left = sum(self.left_bytes(flow) for flow in self._flows)
+        return self.moved_bytes + sum(float(flow[4]) for flow in self._flows if flow[2] is not None) - left
+
     def set_rate(self, bytes_per_s: float) -> None:
         """Change the link's rate from now on; flows keep what they have moved."""
         now = self._clock.now()

@@ -1,0 +1,73 @@
+"""Arithmetic of chains: sizes of their blocks, parts of them, and what two have in common. Always by runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from orchestrator.turn import KvChain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlobSizes:
+    """Bytes of one block of KV state, and of the recurrent state that a hybrid model needs to resume.
+
+    Attributes
+    ----------
+    block_bytes : int
+        KV state of one block, all layers.
+    snapshot_bytes : int
+        One snapshot of the recurrent state; 0: the model has none and resumes at any block.
+    snapshot_blocks : int
+        A snapshot is taken at every multiple of this many blocks, and at the end of each context.
+    """
+
+    block_bytes: int
+    snapshot_bytes: int = 0
+    snapshot_blocks: int = 1
+
+    def span_bytes(self, start: int, blocks: int) -> int:
+        """Return the bytes of `blocks` blocks after the first `start` of a context, with the snapshots among them."""
+        size = blocks * self.block_bytes
+        if self.snapshot_bytes:
+            every = self.snapshot_blocks
+            size += ((start + blocks) // every - start // every) * self.snapshot_bytes
+        return size
+
+
+def pieces(chain: KvChain, low: int, high: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield (scope, first id, blocks, blocks before it) of the runs between two places of a chain."""
+    at = 0
+    for scope, first, blocks in chain.runs:
+        if at >= high:
+            return
+        skip = max(0, low - at)
+        take = min(blocks, high - at)
+        if skip < take:
+            yield scope, first + skip, take - skip, at + skip
+        at += blocks
+
+
+def length(chain: KvChain) -> int:
+    """Return the blocks of a chain."""
+    return sum(run.blocks for run in chain.runs)
+
+
+def shared_blocks(a: KvChain, b: KvChain) -> int:
+    """Return how many leading blocks two chains have in common: O(runs)."""
+    shared = 0
+    i = j = used_a = used_b = 0
+    runs_a, runs_b = a.runs, b.runs
+    while i < len(runs_a) and j < len(runs_b):
+        run_a, run_b = runs_a[i], runs_b[j]
+        if run_a.scope != run_b.scope or run_a.first + used_a != run_b.first + used_b:
+            break
+        step = min(run_a.blocks - used_a, run_b.blocks - used_b)
+        shared += step
+        used_a += step
+        used_b += step
+        if used_a == run_a.blocks:
+            i, used_a = i + 1, 0
+        if used_b == run_b.blocks:
+            j, used_b = j + 1, 0
+    return shared

@@ -1,0 +1,152 @@
+"""Bringing a turn's kept context to its worker: one move a source, in as many parts as layers overlap.
+
+With S > 1 parts the fill may begin when the first part of every source is there, and its last layers wait for the last
+part: a fill of C seconds whose state comes in F seconds ends after F / S + C where it computes more slowly than state
+comes, and after F + C / S where it does not (a two-machine flow shop of S equal jobs; Johnson 1954).
+
+Whatever a fetch needs is held until the last byte is there, so no blob is discarded under a turn that waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from orchestrator.turn import KvChain, TurnView, WorkerId
+from plant.kv.ledger import KvLedger
+from plant.kv.moves import Move
+from plant.kv.spec import NETWORK, NODE, SSD
+from plant.kv.traffic import CACHE, Traffic
+from plant.kv.tree import Blob
+
+if TYPE_CHECKING:
+    from plant.kv.tiered import TieredStore
+
+
+def best_tier(blob: Blob) -> int:
+    """Return the tier that a blob is best taken from: the network's, a node's, SSD."""
+    held = blob.held
+    return NETWORK if held[NETWORK] else NODE if held[NODE] else SSD
+
+
+def source_of(store: TieredStore, blob: Blob, rack: int) -> int:
+    """Return where a blob is best taken from: the rack's cache, or a tier."""
+    if store.caches is not None and store.caches.has(blob, rack):
+        return CACHE
+    return best_tier(blob)
+
+
+def sources(
+    store: TieredStore, chain: KvChain, cached_tokens: int, worker: WorkerId, ledger: KvLedger | None = None
+) -> dict[int, int]:
+    """Return the bytes to take from each source for the first `cached_tokens`; count the hits in a ledger, if given."""
+    sizes, rack, size = store.spec.sizes, store.rack_of(worker), chain.block_tokens
+    found: dict[int, int] = {}
+    source = NETWORK
+    for blob, low, high in store.tree.find(chain, -(-cached_tokens // size)):
+        source = source_of(store, blob, rack)
+        found[source] = found.get(source, 0) + (high - low) * sizes.block_bytes
+        if ledger is not None:
+            ledger.hit_tokens[source] += min(high * size, cached_tokens) - low * size
+    if sizes.snapshot_bytes and found:
+        found[source] += sizes.snapshot_bytes
+    return found
+
+
+class Fetch:
+    """One turn's state on its way.
+
+    Attributes
+    ----------
+    done_s : float or None
+        When the last byte arrived.
+    stages : int
+        Parts in which it comes.
+    """
+
+    __slots__ = (
+        "_after", "_arg", "_chain", "_context", "_moves", "_parts", "_pinned", "_ready", "_source", "_store",
+        "_traffic", "_turn", "_worker", "done_s", "stages",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        store: TieredStore,
+        traffic: Traffic,
+        turn: TurnView,
+        cached_tokens: int,
+        worker: WorkerId,
+        source: WorkerId,
+        sizes: dict[int, int],
+        ready: Callable[[object], object],
+        arg: object,
+    ) -> None:
+        self._store, self._traffic, self._turn, self._worker = store, traffic, turn, worker
+        self._source, self._ready, self._arg = source, ready, arg
+        self._after: Callable[[object], object] | None = None
+        self.done_s: float | None = None
+        self.stages = stages = store.spec.stages
+        chain = turn.context
+        self._chain = chain
+        blocks = -(-cached_tokens // chain.block_tokens)
+        self._pinned = [(low, high, best_tier(blob)) for blob, low, high in store.tree.find(chain, blocks)]
+        for low, high, tier in self._pinned:
+            store.tree.hold(chain, low, high, tier)
+        self._context = context = store.keep.contexts.get(turn.session_id)
+        if context is not None:
+            store.keep.lift(context)
+            context.pins += 1
+        self._parts = [(tier, size - size // stages) for tier, size in sizes.items()]
+        self._moves: dict[Move, None] = {}
+        for tier, size in sizes.items():
+            first = size if stages == 1 else size // stages
+            self._moves[traffic.fetch(turn.session_id, tier, worker, source, first, self._first)] = None
+        if stages == 1:
+            self._parts = []
+
+    def _first(self, move: Move) -> None:
+        """The first part of one source is there."""
+        del self._moves[move]
+        if self._moves:
+            return
+        for tier, size in self._parts:
+            if size:
+                key = self._turn.session_id
+                self._moves[self._traffic.fetch(key, tier, self._worker, self._source, size, self._rest)] = None
+        if not self._moves:
+            self._finish()
+        self._ready(self._arg)
+
+    def _rest(self, move: Move) -> None:
+        del self._moves[move]
+        if not self._moves:
+            self._finish()
+            if self._after is not None:
+                self._after(self._arg)
+
+    def _finish(self) -> None:
+        self.done_s = self._store.keep.now_s()
+        self._unpin()
+        self._store.warm(self._chain, max((high for _, high, _ in self._pinned), default=0), self._worker)
+
+    def when_done(self, then: Callable[[object], object]) -> None:
+        """Call `then` with the turn's argument when the last byte is there."""
+        self._after = then
+
+    def cancel(self) -> None:
+        """The turn is gone: stop, and let go of what was held for it."""
+        if self.done_s is None:
+            for move in self._moves:
+                self._traffic.stop(move)
+            self._moves.clear()
+            self.done_s = self._store.keep.now_s()
+            self._unpin()
+
+    def _unpin(self) -> None:
+        store = self._store
+        for low, high, tier in self._pinned:
+            store.tree.release(self._chain, low, high, tier)
+        if self._context is not None:
+            self._context.pins -= 1
+            store.keep.lay(self._context)
+            store.keep.serve()

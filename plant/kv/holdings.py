@@ -1,0 +1,101 @@
+"""The contexts that are kept, and what each holds in the tree: books only, nothing moves here."""
+
+from __future__ import annotations
+
+from orchestrator.clock import Clock
+from orchestrator.turn import WorkerId
+from plant.kv.shelves import AT_REST, COMPACTED, Context, Shelf
+from plant.kv.spec import NODE, TIER_NAMES, KvSpec
+from plant.kv.tree import BlobTree
+
+
+class Holdings:
+    """Contexts by session, and the shelves on which those at rest lie.
+
+    Parameters
+    ----------
+    clock : Clock
+    spec : KvSpec
+    tree : BlobTree
+    """
+
+    def __init__(self, clock: Clock, spec: KvSpec, tree: BlobTree) -> None:
+        self._clock, self._spec, self._tree = clock, spec, tree
+        self.contexts: dict[int, Context] = {}
+        self.near: dict[int, WorkerId] = {}
+        self._extra_bytes = [0] * len(TIER_NAMES)
+        self._shelves = [Shelf() for _ in TIER_NAMES]
+        self._stamps = 0
+
+    def now_s(self) -> float:
+        """Return the present."""
+        return self._clock.now()
+
+    def used_bytes(self, tier: int) -> int:
+        """Return what lies in a tier, one copy of each blob."""
+        return self._tree.used_bytes[tier] + self._extra_bytes[tier]
+
+    def extra_bytes(self, tier: int) -> int:
+        """Return the part of it that no two contexts can share."""
+        return self._extra_bytes[tier]
+
+    # ------------------------------------------------ shelves
+    def touch(self, context: Context) -> None:
+        """Make a context the youngest."""
+        self._stamps += 1
+        context.stamp = self._stamps
+
+    def lift(self, context: Context) -> None:
+        """Take a context out of everyone's reach; it is about to change, or in use."""
+        self._shelves[context.home].take(context)
+
+    def lay(self, context: Context) -> None:
+        """Put a context within reach again, if nobody uses or moves it and it is still kept."""
+        if context.phase == AT_REST and not context.pins and self.contexts.get(context.key) is context:
+            self._shelves[context.home].add(context)
+
+    # ------------------------------------------------ holds
+    def mark(self, context: Context) -> None:
+        """Let the tree know where a context ends: a hybrid has a snapshot there."""
+        if not context.marked:
+            context.marked = True
+            self._tree.mark_end(context.chain, context.blocks, there=True)
+
+    def _unmark(self, context: Context) -> None:
+        if context.marked:
+            context.marked = False
+            self._tree.mark_end(context.chain, context.blocks, there=False)
+
+    def size_bytes(self, context: Context) -> int:
+        """Return the bytes of a whole context."""
+        return self._spec.sizes.span_bytes(0, context.blocks) + context.extra_bytes
+
+    def move_extra(self, context: Context, tier: int) -> None:
+        """Count a context's own bytes in another tier."""
+        self._extra_bytes[context.tail] -= context.extra_bytes
+        self._extra_bytes[tier] += context.extra_bytes
+        context.tail = tier
+
+    def resize_extra(self, context: Context, size_bytes: int) -> int:
+        """Give a context other bytes of its own; return by how many it has grown."""
+        grown = size_bytes - context.extra_bytes
+        self._extra_bytes[context.tail] += grown
+        context.extra_bytes = size_bytes
+        return max(0, grown)
+
+    def forget(self, context: Context, carried: int = 0) -> None:
+        """Release all that a halted context holds, save its first `carried` blocks, which another has taken over."""
+        self._unmark(context)
+        self._tree.release(context.chain, carried, context.settled, context.home)
+        self.unstage(context)
+        self._extra_bytes[context.tail] -= context.extra_bytes
+        if self.contexts.get(context.key) is context:
+            del self.contexts[context.key]
+            if context.kind != COMPACTED:
+                self.near.pop(context.chain.runs[-1].scope, None)
+
+    def unstage(self, context: Context) -> None:
+        """Give up a halted context's hold of its node, if it has one."""
+        if context.tail == NODE:
+            self._unmark(context)
+            self._tree.release(context.chain, context.settled, context.blocks, NODE)

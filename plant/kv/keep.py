@@ -1,0 +1,250 @@
+"""The tiers and the contexts in them: what is staged, drained, demoted and discarded, and when. Read `place` first.
+
+    place    new state -> node DRAM (host link) -> network DRAM (uplink, as soon as there is room), or straight there
+    relief   a nearly full network tier sends its oldest contexts to SSD; a tier that must have room discards them
+
+A context is held whole, from its first block, so that what is kept of a chain never has a gap. Space is taken when a
+transfer begins and given back when it ends. The fast path looks at heads of queues only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from orchestrator.clock import Clock
+from plant.kv.holdings import Holdings
+from plant.kv.ledger import ABANDONED, CAPACITY, EXPIRED, NO_ROOM, KvLedger
+from plant.kv.moves import Move
+from plant.kv.rules import Rules
+from plant.kv.shelves import AT_REST, DEMOTING, DRAINING, KINDS, STAGING, WAITING, Context
+from plant.kv.spec import NETWORK, NODE, SSD, KvSpec
+from plant.kv.traffic import Traffic
+from plant.kv.tree import BlobTree
+
+HIGH_WATER = 0.9
+"""The network tier begins to send contexts to SSD when it is so full, so that room is there when it is wanted."""
+
+
+class Keep(Holdings):
+    """Contexts by session, in tiers of bounded size: the moves among them.
+
+    Parameters
+    ----------
+    clock : Clock
+    spec : KvSpec
+    tree : BlobTree
+    traffic : Traffic or None
+        None: nothing takes time.
+    """
+
+    def __init__(self, clock: Clock, spec: KvSpec, tree: BlobTree, traffic: Traffic | None) -> None:
+        super().__init__(clock, spec, tree)
+        self._traffic = traffic
+        self.ledger = KvLedger()
+        self.rules = Rules()
+        self.physical_bytes = (
+            spec.node.capacity_bytes if spec.node is not None and traffic is not None else 0.0,
+            spec.network.capacity_bytes / spec.replicas,
+            spec.ssd.capacity_bytes if spec.ssd is not None else 0.0,
+        )
+        self.capacity_bytes = list(self.physical_bytes)
+        self.waiting: dict[Context, None] = {}
+        self.staging_bytes = 0.0
+        self._leaving_bytes = 0  # of the network tier, on their way to SSD
+
+    # ------------------------------------------------ from a worker into the tiers
+    def place(self, context: Context, new_bytes: int) -> None:
+        """Store a context whose first `settled` blocks lie in its home tier; `new_bytes` are at its worker."""
+        chain, blocks = context.chain, context.blocks
+        unsettled = blocks > context.settled or context.tail == NODE
+        staged = self._spec.sizes.span_bytes(context.settled, blocks - context.settled) + context.extra_bytes
+        via_node = unsettled and self.used_bytes(NODE) + staged <= self.capacity_bytes[NODE]
+        tier = NODE if via_node else NETWORK
+        self._tree.hold(chain, context.settled, blocks, tier)
+        self.mark(context)
+        self.move_extra(context, tier)
+        if not via_node:
+            context.settled = blocks
+        if not self._make_room(0, now=True):  # what was promoted from SSD needs room too
+            self.discard(context, NO_ROOM)
+        elif via_node:
+            context.phase = STAGING
+            self._stage(context, new_bytes)
+        elif self._traffic is not None and new_bytes:
+            context.phase = DRAINING
+            self._drain(context, new_bytes)
+        else:
+            self.lay(context)
+            self._relieve()
+
+    def _stage(self, context: Context, new_bytes: int) -> None:
+        assert self._traffic is not None, "staging without time makes no sense"
+        begun_s = self._clock.now()
+        self.staging_bytes += new_bytes
+
+        def staged(move: Move) -> None:
+            self.staging_bytes -= new_bytes
+            self.ledger.idle_hbm_byte_s += new_bytes * (self._clock.now() - begun_s)
+            context.move = None
+            context.phase = WAITING
+            self.waiting[context] = None
+            self.serve()
+
+        context.move = self._traffic.stage(context.worker, new_bytes, staged)
+
+    def serve(self) -> None:
+        """Drain what is staged, in order, as far as the network tier has room."""
+        while self.waiting:
+            context = next(iter(self.waiting))
+            need = self._missing_bytes(context) + context.extra_bytes
+            if need > self.capacity_bytes[NETWORK]:
+                self.discard(context, NO_ROOM)
+                continue
+            if not self._make_room(need, now=self._spec.ssd is None):
+                return
+            del self.waiting[context]
+            self._tree.hold(context.chain, context.settled, context.blocks, NETWORK)
+            context.phase = DRAINING
+            sizes = self._spec.sizes
+            tail = sizes.span_bytes(context.settled, context.blocks - context.settled) + context.extra_bytes
+            self._extra_bytes[NETWORK] += context.extra_bytes
+            self._drain(context, tail)
+
+    def _missing_bytes(self, context: Context) -> int:
+        """Return the bytes of the unsettled part that the network tier does not have."""
+        sizes, missing = self._spec.sizes, 0
+        for blob, low, high in self._tree.find(context.chain):
+            if high > context.settled and not blob.held[NETWORK]:
+                low = max(low, context.settled)
+                missing += sizes.span_bytes(low, high - low)
+        return missing
+
+    def _drain(self, context: Context, size_bytes: int) -> None:
+        assert self._traffic is not None, "draining without time makes no sense"
+        context.move = self._traffic.drain(context.key, context.worker, size_bytes, lambda move: self._drained(context))
+
+    def _drained(self, context: Context) -> None:
+        context.move = None
+        context.phase = AT_REST
+        if context.tail == NODE:
+            self._tree.release(context.chain, context.settled, context.blocks, NODE)
+            self._extra_bytes[NODE] -= context.extra_bytes
+            context.tail = NETWORK
+            context.settled = context.blocks
+        self.lay(context)
+        self._relieve()
+        self.serve()
+
+    def halt(self, context: Context) -> int:
+        """Stop whatever moves a context; return the bytes of it that are still at its worker alone."""
+        move, context.move = context.move, None
+        left = 0
+        if move is not None and self._traffic is not None:
+            left = math.ceil(self._traffic.stop(move))
+        if context.phase == STAGING and move is not None:
+            self.staging_bytes -= move.size_bytes
+        elif context.phase == WAITING:
+            del self.waiting[context]
+        elif context.phase == DRAINING and context.tail == NODE:
+            self._tree.release(context.chain, context.settled, context.blocks, NETWORK)
+            self._extra_bytes[NETWORK] -= context.extra_bytes
+            left = 0  # it lies in its node
+        elif context.phase == DEMOTING:
+            self._tree.release(context.chain, 0, context.blocks, SSD)
+            self._extra_bytes[SSD] -= context.extra_bytes
+            self._leaving_bytes -= self.size_bytes(context)
+            left = 0
+        context.phase = AT_REST
+        return left
+
+    # ------------------------------------------------ room
+    def _make_room(self, need: int, *, now: bool) -> bool:
+        """Make room in the network tier; tell whether it is there. `now`: by discarding, if there is no other way."""
+        limit = self.capacity_bytes[NETWORK]
+        while self.used_bytes(NETWORK) + need > limit:
+            if not now and self.used_bytes(NETWORK) - self._leaving_bytes + need <= limit:
+                return False  # it is on its way
+            victim = self._victim(NETWORK)
+            if victim is None:
+                return False
+            if (now and self._traffic is not None) or not self._demote(victim):
+                self.discard(victim, CAPACITY)
+        return True
+
+    def _relieve(self) -> None:
+        """Keep a margin of the network tier free by sending the oldest to SSD."""
+        if self._spec.ssd is None:
+            return
+        limit = HIGH_WATER * self.capacity_bytes[NETWORK]
+        while self.used_bytes(NETWORK) - self._leaving_bytes > limit:
+            victim = self._victim(NETWORK)
+            if victim is None or not self._demote(victim):
+                return
+
+    def _victim(self, tier: int) -> Context | None:
+        shelf = self._shelves[tier]
+        if self.rules.order == "value":
+            return shelf.least_valued(self._clock.now(), self.rules.discard_after_s)
+        return shelf.oldest()
+
+    def _demote(self, context: Context) -> bool:
+        """Begin to send a context at rest from the network tier to SSD; tell whether SSD takes it."""
+        size = self.size_bytes(context)
+        if self._spec.ssd is None or size > self.capacity_bytes[SSD]:
+            return False
+        while self.used_bytes(SSD) + size > self.capacity_bytes[SSD]:
+            victim = self._victim(SSD)
+            if victim is None:
+                return False
+            self.discard(victim, CAPACITY)
+        self.lift(context)
+        self._tree.hold(context.chain, 0, context.blocks, SSD)
+        self._extra_bytes[SSD] += context.extra_bytes
+        self._leaving_bytes += size
+        context.phase = DEMOTING
+        if self._traffic is None:
+            self._demoted(context)
+        else:
+            context.move = self._traffic.demote(context.key, size, lambda move: self._demoted(context))
+        return True
+
+    def _demoted(self, context: Context) -> None:
+        self._leaving_bytes -= self.size_bytes(context)
+        self._tree.release(context.chain, 0, context.blocks, NETWORK)
+        self._extra_bytes[NETWORK] -= context.extra_bytes
+        context.home = context.tail = SSD
+        context.move = None
+        context.phase = AT_REST
+        self.ledger.demoted += 1
+        self.lay(context)
+        self.serve()
+
+    def discard(self, context: Context, reason: str) -> None:
+        """Give a context up; its text stays with the client."""
+        self.lift(context)
+        self.halt(context)
+        self.forget(context)
+        self.ledger.gave_up(context, reason, context.blocks, self._spec.sizes)
+
+    # ------------------------------------------------ the law's word
+    def sweep(self) -> None:
+        """Apply the rules to whatever lies on the shelves: old contexts go a tier down, or go."""
+        now_s = self._clock.now()
+        for tier in (NETWORK, SSD):
+            for kind in KINDS:
+                life_s, hot_s = self.rules.life_s(kind), self.rules.hot_s(kind)
+                for context in list(self._aged(tier, kind, min(life_s, hot_s if tier == NETWORK else math.inf))):
+                    if now_s - context.since_s >= life_s:
+                        self.discard(context, ABANDONED if life_s <= 0.0 else EXPIRED)
+                    else:
+                        self._demote(context)
+        self._make_room(0, now=True)
+        self.serve()
+
+    def _aged(self, tier: int, kind: str, after_s: float) -> Iterator[Context]:
+        now_s = self._clock.now()
+        for context in self._shelves[tier].of(kind):
+            if now_s - context.since_s < after_s:
+                return
+            yield context

@@ -1,0 +1,160 @@
+"""Contexts by what they wait for: who goes first when room is needed, and how long they took to come back."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from orchestrator.signals import ReuseReading
+from orchestrator.turn import KvChain, WorkerId
+from plant.kv.moves import Move
+from plant.kv.spec import NETWORK
+
+# A turn is under way; a tool runs; a person reads; the session said goodbye; left behind by a compaction or a branch.
+BUSY, TOOL, HUMAN, ENDED, COMPACTED, UNKNOWN = "busy", "tool", "human", "ended", "compacted", "unknown"
+KINDS = (BUSY, TOOL, HUMAN, ENDED, COMPACTED, UNKNOWN)
+
+AGES_S = (10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14_400.0, 86_400.0)
+"""Upper edges of the bins of reuse ages: tool calls end within seconds, people within minutes, or the next day."""
+
+
+# What is being done to a context now. AT_REST contexts alone may be demoted or discarded.
+AT_REST, STAGING, WAITING, DRAINING, DEMOTING = "at rest", "staging", "waiting", "draining", "demoting"
+
+
+class Context:
+    """One context in the store.
+
+    `blocks` is the chain's length; the first `settled` of them lie in tier `home`, the others in the node tier, on
+    their way. `extra_bytes` belong to it alone: the partial last block, the generated suffix, a hybrid's last snapshot;
+    they lie where its last block does.
+    """
+
+    __slots__ = (
+        "blocks", "chain", "extra_bytes", "home", "key", "kind", "marked", "move", "phase", "pins", "settled",
+        "since_s", "stamp", "tail", "tokens", "worker",
+    )  # fmt: skip
+
+    def __init__(self, key: int, chain: KvChain, blocks: int, worker: WorkerId) -> None:
+        self.key, self.chain, self.blocks, self.worker = key, chain, blocks, worker
+        self.tokens = self.settled = self.extra_bytes = self.pins = self.stamp = 0
+        self.home = self.tail = NETWORK
+        self.kind, self.phase = BUSY, AT_REST
+        self.since_s = 0.0
+        self.marked = False  # its end is known to the tree
+        self.move: Move | None = None
+
+
+class Shelf:
+    """The contexts of one tier that may be moved or discarded, oldest first within each kind."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, OrderedDict[int, Context]] = {kind: OrderedDict() for kind in KINDS}
+
+    def add(self, context: Context) -> None:
+        """Put a context at the young end of its kind."""
+        self._rows[context.kind][context.key] = context
+
+    def take(self, context: Context) -> None:
+        """Take a context off; harmless if it is not here."""
+        self._rows[context.kind].pop(context.key, None)
+
+    def of(self, kind: str) -> Iterator[Context]:
+        """Yield the contexts of a kind, oldest first."""
+        return iter(self._rows[kind].values())
+
+    def oldest(self) -> Context | None:
+        """Return the context that has lain longest, of any kind."""
+        best: Context | None = None
+        for row in self._rows.values():
+            if row:
+                context = next(iter(row.values()))
+                if best is None or context.stamp < best.stamp:
+                    best = context
+        return best
+
+    def least_valued(self, now_s: float, lives_s: Mapping[str, float]) -> Context | None:
+        """Return the context that has used up most of the life which its kind is given; the oldest, if none has any."""
+        best, most = None, 0.0
+        for kind, row in self._rows.items():
+            if row:
+                context = next(iter(row.values()))
+                life_s = lives_s.get(kind, float("inf"))
+                spent = (now_s - context.since_s) / life_s if life_s > 0.0 else float("inf")
+                if spent > most:
+                    best, most = context, spent
+        return best or self.oldest()
+
+    def __len__(self) -> int:
+        return sum(len(row) for row in self._rows.values())
+
+
+class Returns:
+    """How idle contexts come back, by kind: an empirical hazard.
+
+    A context is followed by its session even after its state was discarded, since the text stays: a law that discards
+    early does not blind itself. One that has not come back after the last edge is forgotten.
+    """
+
+    def __init__(self, ages_s: Sequence[float] = AGES_S) -> None:
+        self.ages_s = tuple(ages_s)
+        self._reached = {kind: [0] * len(ages_s) for kind in KINDS}
+        self._reused = {kind: [0] * len(ages_s) for kind in KINDS}
+        self._resting: OrderedDict[int, tuple[str, float, int]] = OrderedDict()
+        self._sums = {kind: [0.0, 0.0, 0] for kind in KINDS}  # bytes, tokens, contexts
+
+    def rests(self, session: int, kind: str, now_s: float, size_bytes: float, tokens: int) -> None:
+        """A session's context begins to wait."""
+        self._resting.pop(session, None)
+        self._resting[session] = (kind, now_s, tokens)
+        row = self._sums[kind]
+        row[0] += size_bytes
+        row[1] += tokens
+        row[2] += 1
+        while self._resting:
+            first = next(iter(self._resting))
+            old, since_s, _ = self._resting[first]
+            if now_s - since_s <= self.ages_s[-1]:
+                break
+            del self._resting[first]
+            self._count(self._reached[old], len(self.ages_s))
+
+    def returns(self, session: int, now_s: float) -> int:
+        """A session's next turn has come; return the tokens that it had left behind, 0 for a new one."""
+        known = self._resting.pop(session, None)
+        if known is None:
+            return 0
+        kind, since_s, tokens = known
+        bin_ = bisect_left(self.ages_s, now_s - since_s)
+        self._count(self._reached[kind], min(bin_ + 1, len(self.ages_s)))
+        if bin_ < len(self.ages_s):
+            self._reused[kind][bin_] += 1
+        return tokens
+
+    @staticmethod
+    def _count(row: list[int], bins: int) -> None:
+        for i in range(bins):
+            row[i] += 1
+
+    def readings(self, now_s: float, rebuild_s: Callable[[float], float]) -> tuple[ReuseReading, ...]:
+        """Return what is known by kind, with those that still wait: `idle[i]` began age bin i, `reused[i]` ended in it.
+
+        `rebuild_s` gives the seconds to compute so many tokens anew; it is asked for the mean context of each kind.
+        Costs a step for every context at rest; ask seldom.
+        """
+        reached = {kind: row.copy() for kind, row in self._reached.items()}
+        for kind, since_s, _ in self._resting.values():
+            self._count(reached[kind], min(bisect_left(self.ages_s, now_s - since_s) + 1, len(self.ages_s)))
+        return tuple(
+            ReuseReading(
+                kind=kind,
+                ages_s=self.ages_s,
+                idle=tuple(reached[kind]),
+                reused=tuple(self._reused[kind]),
+                mean_bytes=size / max(count, 1),
+                rebuild_s=rebuild_s(tokens / max(count, 1)),
+            )
+            for kind, (size, tokens, count) in self._sums.items()
+            if kind != BUSY and reached[kind][0]
+        )

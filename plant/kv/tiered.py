@@ -1,0 +1,257 @@
+"""The tiered store behind the cluster's `KvStore` seam: what a turn finds, fetches and leaves behind. Read `put` first.
+
+One object a session: the next turn's context takes the place of the last. What a compaction or a branch leaves behind
+is dropped, or kept as long as the rule for `compacted` says; contexts of other sessions that share blobs keep them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from orchestrator.clock import Clock
+from orchestrator.signals import RetentionCommand, ReuseReading, TierReading
+from orchestrator.turn import KvChain, TurnView, WorkerId
+from plant.kv.caches import RackCaches
+from plant.kv.chains import length, shared_blocks
+from plant.kv.fetch import Fetch, sources
+from plant.kv.keep import Keep
+from plant.kv.ledger import ABANDONED
+from plant.kv.shelves import BUSY, COMPACTED, Context, Returns
+from plant.kv.spec import NETWORK, NODE, SSD, TIER_NAMES, KvSpec
+from plant.kv.traffic import Traffic
+from plant.kv.tree import BlobTree
+from plant.links import SharedLink
+
+READ_EVERY_S = 30.0
+"""Reuse figures are gathered no more often: that costs a step for every context at rest."""
+
+
+class TieredStore:
+    """A `KvStore` with tiers.
+
+    Parameters
+    ----------
+    clock : Clock
+    spec : KvSpec
+    uplinks : sequence of SharedLink
+        One a rack.
+    rack_of : callable
+        The rack of a worker.
+    rebuild_s : callable
+        Seconds to compute a context of so many tokens anew.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        spec: KvSpec,
+        uplinks: Sequence[SharedLink] = (),
+        rack_of: Callable[[WorkerId], int] = lambda worker: 0,
+        rebuild_s: Callable[[float], float] = lambda tokens: 0.0,
+    ) -> None:
+        self._clock, self.spec, self.rack_of, self._rebuild_s = clock, spec, rack_of, rebuild_s
+        self.tree = BlobTree(len(TIER_NAMES), spec.sizes)
+        self.caches: RackCaches | None = None
+        if spec.rack_cache_bytes > 0.0 and uplinks:
+            self.caches = self.tree.replicas = RackCaches(len(uplinks), spec.rack_cache_bytes, spec.sizes)
+        self.traffic = Traffic(clock, spec, uplinks, rack_of) if spec.timed else None
+        self.keep = Keep(clock, spec, self.tree, self.traffic)
+        self.ledger = self.keep.ledger
+        self.returns = Returns()
+        self._left_behind = 0
+        self._reuse: tuple[ReuseReading, ...] = ()
+        self._reuse_at_s = -math.inf
+
+    # ------------------------------------------------ questions
+    def match(self, chain: KvChain) -> int:
+        """Return the tokens of the longest leading part of the chain that is kept and can be resumed."""
+        found = self.tree.match_blocks(chain)
+        tokens = self.tree.resumable_blocks(chain, found) * chain.block_tokens
+        return tokens - tokens % self.spec.reuse_tokens
+
+    def near(self, chain: KvChain) -> WorkerId | None:
+        """Return the worker that last finished with a context of the chain's last scope, if it is still kept."""
+        return self.keep.near.get(chain.runs[-1].scope) if chain.runs else None
+
+    def contexts(self) -> Iterator[Context]:
+        """Yield every context that is kept."""
+        return iter(self.keep.contexts.values())
+
+    def fetch_s(self, turn: TurnView, cached_tokens: int, worker: WorkerId) -> float:
+        """Estimate the seconds to bring so much of the turn's context to a worker, as busy as links are now."""
+        traffic = self.traffic
+        if traffic is None or not cached_tokens:
+            return 0.0
+        source, key = self._source(turn, worker), turn.session_id
+        sizes = sources(self, turn.context, cached_tokens, worker)
+        return max((traffic.fetch_s(key, tier, worker, source, size) for tier, size in sizes.items()), default=0.0)
+
+    def _source(self, turn: TurnView, worker: WorkerId) -> WorkerId:
+        context = self.keep.contexts.get(turn.session_id)
+        return worker if context is None else context.worker
+
+    # ------------------------------------------------ a turn asks for its context
+    def fetch(
+        self, turn: TurnView, cached_tokens: int, worker: WorkerId, ready: Callable[[object], object], arg: object
+    ) -> Fetch | None:
+        """Bring the kept part of the turn's context to a worker; None: nothing has to move, or it takes no time.
+
+        `ready(arg)` is called when the fill may begin: all of it is there, or the first part of several.
+        """
+        keep, session = self.keep, turn.session_id
+        known = self.returns.returns(session, self._clock.now())
+        context = keep.contexts.get(session)
+        if context is not None and context.kind != BUSY:
+            keep.lift(context)
+            context.kind = BUSY
+            keep.touch(context)
+            keep.lay(context)
+        ledger = self.ledger
+        ledger.asked_tokens += turn.prompt_tokens
+        ledger.cached_tokens += cached_tokens
+        if context is None and known:  # it was discarded: what it held is computed anew
+            ledger.rebuilt_tokens += max(0, min(known, turn.prompt_tokens) - cached_tokens)
+        if not cached_tokens:
+            return None
+        if self.traffic is None and self.caches is None and self.spec.ssd is None:
+            ledger.hit_tokens[NETWORK] += cached_tokens
+            return None
+        sizes = sources(self, turn.context, cached_tokens, worker, ledger)
+        if self.traffic is None:
+            self.warm(turn.context, -(-cached_tokens // turn.context.block_tokens), worker)
+            return None
+        return Fetch(self, self.traffic, turn, cached_tokens, worker, self._source(turn, worker), sizes, ready, arg)
+
+    # ------------------------------------------------ a worker gives state back
+    def put(self, turn: TurnView, tokens: int, worker: WorkerId, kind: str) -> None:
+        """Keep a context of `tokens` positions; `kind` says what it will wait for, BUSY while its turn goes on."""
+        chain, keep = turn.context, self.keep
+        blocks = length(chain)
+        if not blocks:
+            return
+        now_s, session = self._clock.now(), turn.session_id
+        context = keep.contexts.get(session)
+        new = 0
+        if context is not None:
+            new = keep.halt(context)
+            keep.lift(context)
+        if context is None or context.chain != chain or context.home != NETWORK:
+            context = self._succeed(context, new, session, chain, blocks, worker)
+            new = self.spec.sizes.span_bytes(context.settled, blocks - context.settled)
+        else:
+            keep.unstage(context)
+        own = round((tokens - blocks * chain.block_tokens) * self.spec.bytes_per_token) + self.spec.snapshot_bytes
+        new += keep.resize_extra(context, max(0, own))
+        context.tokens, context.kind, context.since_s, context.worker = tokens, kind, now_s, worker
+        keep.touch(context)
+        keep.near[chain.runs[-1].scope] = worker
+        if kind != BUSY:
+            size = self.spec.sizes.span_bytes(0, blocks) + context.extra_bytes
+            self.returns.rests(session, kind, now_s, size, tokens)
+        keep.place(context, new)
+
+    def _succeed(
+        self, old: Context | None, unsent: int, session: int, chain: KvChain, blocks: int, worker: WorkerId
+    ) -> Context:
+        """Put a new chain in the place of a session's last one, with what is kept of it settled in the network tier."""
+        tree, keep = self.tree, self.keep
+        context = Context(session, chain, blocks, worker)
+        carried = 0
+        if old is not None:
+            shared = shared_blocks(old.chain, chain)
+            if shared < old.blocks and keep.rules.life_s(COMPACTED) > 0.0:
+                self._leave_behind(old, unsent)
+                old = None
+            else:
+                carried = min(shared, old.settled) if old.home == NETWORK else 0
+                if shared < old.blocks:
+                    self.ledger.gave_up(old, ABANDONED, old.blocks - shared, self.spec.sizes)
+        settled = carried
+        if carried < blocks:
+            for blob, _low, high in tree.find(chain):
+                if not (blob.held[NETWORK] or blob.held[SSD]):
+                    break
+                settled = max(settled, high)
+        tree.hold(chain, carried, settled, NETWORK)
+        context.settled = settled
+        if old is not None:
+            self.ledger.promoted += old.home == SSD
+            keep.forget(old, carried)
+        keep.contexts[session] = context
+        return context
+
+    def _leave_behind(self, old: Context, unsent: int) -> None:
+        """Keep what a session has turned away from, under a name of its own, as long as the rules say."""
+        keep = self.keep
+        del keep.contexts[old.key]
+        self._left_behind += 1
+        old.key, old.kind, old.since_s = -self._left_behind, COMPACTED, self._clock.now()
+        keep.contexts[old.key] = old
+        self.returns.rests(old.key, COMPACTED, old.since_s, self.spec.sizes.span_bytes(0, old.blocks), old.tokens)
+        if old.tail == NODE:
+            keep.unstage(old)
+            keep.place(old, unsent)
+        else:
+            keep.lay(old)
+
+    # ------------------------------------------------ the law, and what it sees
+    def apply(self, command: RetentionCommand) -> RetentionCommand:
+        """Take over the rules, and apply them at once to what lies here; return what was set."""
+        keep = self.keep
+        keep.rules.set(command)
+        tokens = command.capacity_tokens
+        if tokens is not None:
+            keep.capacity_bytes[NETWORK] = min(tokens * self.spec.bytes_per_token, keep.physical_bytes[NETWORK])
+            tokens = math.floor(keep.capacity_bytes[NETWORK] / self.spec.bytes_per_token)
+        keep.sweep()
+        return replace(command, capacity_tokens=tokens)
+
+    def readings(self) -> tuple[TierReading, ...]:
+        """Return the state of each tier that there is."""
+        spec, keep, ledger = self.spec, self.keep, self.ledger
+        copies = {NETWORK: spec.replicas}
+        return tuple(
+            TierReading(
+                name=TIER_NAMES[tier],
+                used_bytes=float(keep.used_bytes(tier) * copies.get(tier, 1)),
+                capacity_bytes=keep.capacity_bytes[tier] * copies.get(tier, 1),
+                hit_tokens_total=ledger.hit_tokens[tier],
+                evicted_total=ledger.evicted_from(tier),
+                price_per_byte_s=part.price_per_byte_s,
+            )
+            for tier, part in ((NODE, spec.node), (NETWORK, spec.network), (SSD, spec.ssd))
+            if part is not None
+        )
+
+    def reuse(self) -> tuple[ReuseReading, ...]:
+        """Return how contexts came back, as it stood at most READ_EVERY_S ago."""
+        now_s = self._clock.now()
+        if now_s - self._reuse_at_s >= READ_EVERY_S:
+            self._reuse, self._reuse_at_s = self.returns.readings(now_s, self._rebuild_s), now_s
+        return self._reuse
+
+    def values(self) -> Iterator[tuple[str, float]]:
+        """Yield every figure by name: sums since the start, and levels (`used_bytes`, `staging_bytes`, `contexts`)."""
+        keep = self.keep
+        yield from self.ledger.values()
+        for reading in self.readings():
+            yield f"used_bytes.{reading.name}", reading.used_bytes
+        if self.caches is not None:
+            yield "used_bytes.rack_cache", sum(self.caches.used_bytes)
+        yield "contexts", len(keep.contexts)
+        yield "staged_contexts", len(keep.waiting)
+        yield "staging_bytes", keep.staging_bytes
+        if self.traffic is not None:
+            yield from ((f"moved_bytes.{name}", moved) for name, moved in self.traffic.moved_bytes.items())
+            yield from ((f"link_bytes.{name}", moved) for name, moved in self.traffic.link_bytes())
+            yield "rerouted", self.traffic.rerouted
+
+    def warm(self, chain: KvChain, blocks: int, worker: WorkerId) -> None:
+        """Keep copies of what is hot, and has just come by, in the worker's rack."""
+        if self.caches is not None:
+            rack = self.rack_of(worker)
+            for blob, _low, _high in self.tree.find(chain, blocks):
+                if blob.held[NETWORK] >= self.spec.hot_holders:
+                    self.caches.admit(blob, rack)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from orchestrator.clock import Clock
@@ -21,7 +22,10 @@ from plant.faults import FaultSpec
 from plant.fill import chunk_spans_s
 from plant.fleet import Fleet, Site
 from plant.job import FETCHING, OVER, WAITING, Job
+from plant.kv.fit import check_fits, hbm, prefill_s
+from plant.kv.spec import KvSpec
 from plant.kv.store import FlatStore, KvStore
+from plant.kv.tiered import TieredStore
 from plant.links import SharedLink, Transfer
 from plant.rack import ConfigurationSpec, PoolSpec, RackSpec
 from plant.truth import Truths
@@ -38,8 +42,8 @@ class Cluster:
         Hidden halves of the turns; taken when a turn retires.
     racks, configurations, pools : sequences of specs
     faults : sequence of FaultSpec
-    store : KvStore or None
-        Where contexts are kept between turns; None: a flat store without limits.
+    kv : KvSpec or None
+        The tiers in which contexts are kept between turns; None: a flat store without limits.
     load_stream : int
         Key of the random stream of loading times and failures.
 
@@ -58,15 +62,24 @@ class Cluster:
         configurations: Sequence[ConfigurationSpec],
         pools: Sequence[PoolSpec],
         faults: Sequence[FaultSpec] = (),
-        store: KvStore | None = None,
+        kv: KvSpec | None = None,
         load_stream: int = 0,
     ) -> None:
         self._clock, self._loop, self._truths = clock, clock.loop, truths
-        self._store: KvStore = FlatStore() if store is None else store
+        self._store: KvStore = FlatStore()
         self._desk = desk = FrontDesk(truths, self._store, self._largest)
         self._progress = desk.progress
         self._fleet = Fleet(clock, racks, configurations, pools, desk, load_stream)
         self._sites = self._fleet.sites
+        self.tiers: TieredStore | None = None
+        if kv is not None:
+            check_fits(kv, configurations)
+            rebuild_s = partial(prefill_s, list(self._fleet.pools.values()))
+            self.tiers = tiers = TieredStore(clock, kv, self._fleet.links, self._rack, rebuild_s)
+            self._store = tiers
+            desk.use(tiers, clock.now)
+            if tiers.traffic is not None:
+                self._fleet.know_storage(tiers.traffic.named(), tiers.traffic.links_changed)
         self._fleet.schedule(faults)
         self._moved_bytes = 0.0
 
@@ -86,7 +99,11 @@ class Cluster:
         headroom = spec.headroom_tokens
         job = Job(turn, self._truths[turn.turn_id], site, True, context - cached, cached, generated, headroom)
         work = job.promise(self._loop)
-        engine.enter(job)
+        job.fetch = fetch = self._store.fetch(turn, cached, worker, self._fetched, (job, site.epoch))
+        if fetch is None:
+            engine.enter(job)
+        else:
+            job.state = FETCHING
         return work
 
     def stage(self, worker: WorkerId, kv: KvRef) -> asyncio.Future[Staged]:
@@ -115,6 +132,8 @@ class Cluster:
         engine = site.engine
         if engine is None or not site.decodes:
             return self._refused(site, "decode")
+        if self.tiers is not None:
+            self._stop_idling(self.tiers, turn)
         if isinstance(engine, AggregatedBatch):
             held = engine.held(turn.turn_id)
             if held is not None:
@@ -186,7 +205,8 @@ class Cluster:
         if site.spec.times is None:
             return None
         cached = self.cached_tokens(turn)
-        return sum(chunk_spans_s(site.spec.times, turn.prompt_tokens - cached, cached, site.pool.chunk_cap))
+        fill_s = sum(chunk_spans_s(site.spec.times, turn.prompt_tokens - cached, cached, site.pool.chunk_cap))
+        return fill_s + self._store.fetch_s(turn, cached, worker)
 
     def read(self) -> PlantReading:
         """Return the counters as they stand; O(pools)."""
@@ -199,7 +219,12 @@ class Cluster:
             "overflow_total": float(self._desk.overflows),
         }
         pools = {name: pool.reading(now) for name, pool in self._fleet.pools.items()}
-        return PlantReading(at_s=now, pools=pools, extra=extra)
+        tiers = self.tiers
+        if tiers is None:
+            return PlantReading(at_s=now, pools=pools, extra=extra)
+        return PlantReading(
+            at_s=now, pools=pools, tiers=(hbm(pools, tiers.spec), *tiers.readings()), reuse=tiers.reuse(), extra=extra
+        )
 
     def facts(self) -> Iterator[PlantFact]:
         """Yield, once each, the facts since the last call; the first call yields every worker as joined."""
@@ -213,7 +238,10 @@ class Cluster:
     def apply(self, command: BatchCommand | RetentionCommand) -> Applied:
         """Set the caps of a configuration's workers, within their slots; each takes them up at its next change."""
         if isinstance(command, RetentionCommand):
-            return Applied(RetentionCommand(), True)  # a store without limits keeps everything
+            if self.tiers is None:
+                return Applied(RetentionCommand(), True)  # a store without limits keeps everything
+            applied = self.tiers.apply(command)
+            return Applied(applied, applied != command)
         named = command.configuration
         pools = self._fleet.pools
         clipped = False
@@ -259,6 +287,16 @@ class Cluster:
 
     def _largest(self) -> float:
         return self._fleet.decodable_tokens
+
+    def _rack(self, worker: WorkerId) -> int:
+        return self._sites[worker].rack
+
+    def _stop_idling(self, tiers: TieredStore, turn: TurnView) -> None:
+        """From its fill to its decode a turn's state lay in accelerator memory without work (E20)."""
+        since_s = self._desk.lying.pop(turn.turn_id, None) if self._desk.lying is not None else None
+        if since_s is not None:
+            size_bytes = turn.prompt_tokens * tiers.spec.bytes_per_token
+            tiers.ledger.idle_hbm_byte_s += size_bytes * (self._clock.now() - since_s)
 
     def _path(self, source: WorkerId | None, site: Site) -> list[SharedLink]:
         links = self._fleet.links

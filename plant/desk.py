@@ -8,6 +8,7 @@ from orchestrator.errors import ContextOverflow, Preempted, WorkerLost
 from orchestrator.ports import Filled, Retired
 from orchestrator.turn import KvRef, TurnId
 from plant.job import Job, Place
+from plant.kv.shelves import BUSY, UNKNOWN
 from plant.kv.store import KvStore
 from plant.staging import Shipment
 from plant.truth import Truths
@@ -24,6 +25,8 @@ class FrontDesk:
         Of all fills that ended: prompt, and the part that the store held.
     overflows, late : int
         Turns that outgrew every worker; work that met a later epoch of its worker.
+    lying : dict or None
+        Since when the filled state of a turn has lain in accelerator memory without work; None: not kept.
     """
 
     def __init__(self, truths: Truths, store: KvStore, largest: Callable[[], float]) -> None:
@@ -31,6 +34,12 @@ class FrontDesk:
         self.progress: dict[TurnId, int] = {}
         self.prompt_tokens = self.hit_tokens = 0
         self.overflows = self.late = 0
+        self.lying: dict[TurnId, float] | None = None
+        self._now: Callable[[], float] = lambda: 0.0
+
+    def use(self, store: KvStore, now: Callable[[], float]) -> None:
+        """Keep contexts in this store from now on, and note how long state lies idle."""
+        self._store, self._now, self.lying = store, now, {}
 
     def filled(self, job: Job) -> None:
         """Tell that the first token exists."""
@@ -40,7 +49,11 @@ class FrontDesk:
         self.prompt_tokens += turn.prompt_tokens
         self.hit_tokens += job.cached_tokens
         job.work = None
-        kv = KvRef(turn.context, turn.prompt_tokens, job.place.id)
+        place = job.place.id
+        self._store.put(turn, turn.prompt_tokens, place, BUSY)
+        if self.lying is not None:
+            self.lying[turn.turn_id] = self._now()
+        kv = KvRef(turn.context, turn.prompt_tokens, place)
         work.set_result(Filled(kv, job.started_s, job.cached_tokens))
 
     def retired(self, job: Job) -> None:
@@ -54,11 +67,9 @@ class FrontDesk:
         pool.served_total += 1
         pool.tokens_total += output
         pool.context_total += prompt + output // 2
-        chain = turn.context
-        if chain.runs:
-            self._store.put(chain, prompt, place.id)
+        self._store.put(turn, prompt + output - 1, place.id, job.waits_for or UNKNOWN)
         self._truths.pop(turn.turn_id, None)
-        work.set_result(Retired(job.joined_s, output, KvRef(chain, prompt + output - 1, place.id)))
+        work.set_result(Retired(job.joined_s, output, KvRef(turn.context, prompt + output - 1, place.id)))
 
     def preempted(self, job: Job, generated_tokens: int, *, alone: bool) -> None:
         """Give the turn back, with what it had generated remembered; or fail it where no worker could hold it."""
@@ -78,6 +89,8 @@ class FrontDesk:
         for job in jobs:
             if job.generated_tokens and job.work is not None:
                 self.progress[job.turn.turn_id] = job.generated_tokens
+            if job.fetch is not None:
+                job.fetch.cancel()
             self._throw(job, WorkerLost(text))
         for shipment in shipments:
             shipment.work.set_exception(WorkerLost(text))

@@ -22,6 +22,8 @@ class FaultSpec:
         The worker lost or slowed.
     rack : int or None
         The rack whose uplink goes down.
+    link : str or None
+        Or the storage server whose link does, as `network.0` or `ssd.1`.
     factor : float
         Every step of a slowed worker takes this many times as long; a link carries 1 / factor of its rate
         (`math.inf`: nothing).
@@ -32,13 +34,13 @@ class FaultSpec:
     until_s: float | None = None
     worker: int | None = None
     rack: int | None = None
+    link: str | None = None
     factor: float = 1.0
 
     def __post_init__(self) -> None:
-        if (self.rack is None) if self.kind == "link_down" else (self.worker is None):
-            raise ValueError(
-                f"a fault of kind {self.kind} names its {'rack' if self.kind == 'link_down' else 'worker'}"
-            )
+        if (self.rack is None) == (self.link is None) if self.kind == "link_down" else (self.worker is None):
+            named = "rack, or else its link" if self.kind == "link_down" else "worker"
+            raise ValueError(f"a fault of kind {self.kind} names its {named}")
         if self.until_s is not None and self.until_s <= self.at_s:
             raise ValueError(f"a fault at {self.at_s:g} s cannot end at {self.until_s:g} s")
         if not self.factor >= 1.0:

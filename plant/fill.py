@@ -57,7 +57,7 @@ class FillWorker:
         self._pool.queued_turns += 1
         self._pool.queued_tokens += job.missing_tokens
         self._queue.append(job)
-        if self._entry is None:
+        if self._entry is None and self._running is None:
             self._next(None)
 
     def withdraw(self, job: Job) -> None:
@@ -72,7 +72,8 @@ class FillWorker:
                     break
                 end += span
             self._stop(job)
-            self._clock.cancel_at(self._entry)
+            if self._entry is not None:
+                self._clock.cancel_at(self._entry)
             self._entry = self._clock.at(end, self._next, None)
         job.state = OVER
 
@@ -121,6 +122,17 @@ class FillWorker:
             return
 
     def _end(self, job: Job) -> None:
+        self._entry = None
+        fetch = job.fetch
+        if fetch is not None and fetch.stages > 1:  # its last layers wait for the last part of its state
+            if fetch.done_s is None:
+                fetch.when_done(self._caught_up)
+                return
+            whole_s = fetch.done_s + sum(self._spans) / fetch.stages
+            job.fetch = None
+            if whole_s > self._clock.now():
+                self._entry = self._clock.at(whole_s, self._end, job)
+                return
         self._stop(job)
         job.state = OVER
         pool = self._pool
@@ -130,6 +142,11 @@ class FillWorker:
         pool.fill_s_total += self._clock.now() - job.started_s
         self._desk.filled(job)
         self._next(None)
+
+    def _caught_up(self, fetched: tuple[Job, int]) -> None:
+        job = fetched[0]
+        if job is self._running:
+            self._end(job)
 
     def _stop(self, job: Job) -> None:
         self._running = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.clock import Clock
@@ -78,6 +78,9 @@ class Fleet:
         self._clock, self._desk, self._load_stream = clock, desk, load_stream
         self.racks = each(racks)
         self.links = [SharedLink(clock, rack.uplink_bytes_per_s, rack.flow_bytes_per_s) for rack in self.racks]
+        self.storage_links: dict[str, SharedLink] = {}
+        self._storage_rates: dict[str, float] = {}
+        self._links_changed: Callable[[], None] = lambda: None
         self.pools: dict[ConfigurationName, Pool] = {spec.name: Pool(spec) for spec in configurations}
         for asked in pools:
             if asked.configuration not in self.pools:
@@ -184,6 +187,12 @@ class Fleet:
         return jobs
 
     # ------------------------------------------------ faults
+    def know_storage(self, links: Mapping[str, SharedLink], changed: Callable[[], None]) -> None:
+        """Learn the links of storage servers, which faults may name, and whom to tell when any link changes."""
+        self.storage_links = dict(links)
+        self._storage_rates = {name: link.rate_bytes_per_s for name, link in links.items()}
+        self._links_changed = changed
+
     def schedule(self, faults: Sequence[FaultSpec]) -> None:
         """Put the faults on the clock.
 
@@ -195,6 +204,9 @@ class Fleet:
         for fault in faults:
             if fault.worker is not None and not 0 <= fault.worker < len(self.sites):
                 raise ValueError(f"fault at {fault.at_s:g} s: worker {fault.worker} of {len(self.sites)}")
+            if fault.link is not None and fault.link not in self.storage_links:
+                known = ", ".join(self.storage_links) or "none that takes time"
+                raise ValueError(f"fault at {fault.at_s:g} s: no storage link {fault.link}; there are {known}")
             if fault.rack is not None and not 0 <= fault.rack < len(self.racks):
                 raise ValueError(f"fault at {fault.at_s:g} s: rack {fault.rack} of {len(self.racks)}")
             self._clock.at(fault.at_s, self._strike, fault)
@@ -202,9 +214,8 @@ class Fleet:
                 self._clock.at(fault.until_s, self._heal, fault)
 
     def _strike(self, fault: FaultSpec) -> None:
-        if fault.rack is not None and fault.kind == "link_down":
-            self.links[fault.rack].set_rate(self.racks[fault.rack].uplink_bytes_per_s / fault.factor)
-            self.report("link_down", None, f"rack {fault.rack}")
+        if fault.kind == "link_down":
+            self._set_link(fault, fault.factor)
         elif fault.worker is not None:
             site = self.sites[fault.worker]
             if fault.kind == "lost":
@@ -215,9 +226,8 @@ class Fleet:
                 self.report("slowed", site, f"x{fault.factor:g}")
 
     def _heal(self, fault: FaultSpec) -> None:
-        if fault.rack is not None and fault.kind == "link_down":
-            self.links[fault.rack].set_rate(self.racks[fault.rack].uplink_bytes_per_s)
-            self.report("link_up", None, f"rack {fault.rack}")
+        if fault.kind == "link_down":
+            self._set_link(fault, 1.0)
         elif fault.worker is not None:
             site = self.sites[fault.worker]
             if fault.kind == "slowed":
@@ -226,6 +236,16 @@ class Fleet:
                 self.report("slowed", site, "x1")
             elif site.engine is None:
                 self._open(site)
+
+    def _set_link(self, fault: FaultSpec, factor: float) -> None:
+        if fault.rack is not None:
+            self.links[fault.rack].set_rate(self.racks[fault.rack].uplink_bytes_per_s / factor)
+            name = f"rack {fault.rack}"
+        else:
+            name = str(fault.link)
+            self.storage_links[name].set_rate(self._storage_rates[name] / factor)
+        self._links_changed()
+        self.report("link_up" if factor == 1.0 else "link_down", None, name)
 
     def _lose(self, site: Site) -> None:
         info_epoch = site.epoch

@@ -6,6 +6,7 @@ Workers are objects on the clock's heap: they never see the orchestrator, only j
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from orchestrator.turn import TurnView, WorkerId
@@ -20,7 +21,7 @@ HELD: Final = 2
 DECODING: Final = 3
 LEAVING: Final = 4
 OVER: Final = 5
-FETCHING: Final = 6  # its swapped-out state is on the way back; the worker has not seen it yet
+FETCHING: Final = 6  # its kept or swapped-out state is on the way; the worker has not seen it yet
 
 
 class Place(Protocol):
@@ -31,6 +32,21 @@ class Place(Protocol):
 
     def withdraw(self, job: Job) -> None:
         """Forget a job whose promise was cancelled."""
+        ...
+
+
+class Fetching(Protocol):
+    """A turn's kept state on its way to the worker. `done_s`: when the last byte came; `stages`: parts it comes in."""
+
+    done_s: float | None
+    stages: int
+
+    def when_done(self, then: Callable[[Any], object]) -> None:
+        """Call `then` with the argument given to the fetch when the last byte is there."""
+        ...
+
+    def cancel(self) -> None:
+        """Stop, and let go of what was held."""
         ...
 
 
@@ -55,11 +71,16 @@ class Job:
         The promise is of a fill; otherwise of the whole decode.
     service_s : float or None
         Recorded server time.
+    waits_for : str
+        What the session does once the turn has ended.
+    fetch : Fetching or None
+        Kept state that is on its way here.
     """
 
     __slots__ = (
         "cached_tokens",
         "context_tokens",
+        "fetch",
         "filling",
         "generated_tokens",
         "joined_s",
@@ -73,6 +94,7 @@ class Job:
         "state",
         "steps",
         "turn",
+        "waits_for",
         "work",
     )
 
@@ -89,7 +111,9 @@ class Job:
     ) -> None:
         self.turn = turn
         self.place = place
-        self.output_tokens, _, self.service_s = truth
+        self.output_tokens, self.service_s = truth.output_tokens, truth.service_s
+        self.waits_for = truth.waits_for
+        self.fetch: Fetching | None = None
         self.context_tokens = context_tokens = turn.prompt_tokens + generated_tokens
         self.missing_tokens = missing_tokens
         self.cached_tokens = cached_tokens
@@ -112,6 +136,8 @@ class Job:
 
     def _withdraw(self, _: Work[Any]) -> None:
         self.work = None
+        if self.fetch is not None:
+            self.fetch.cancel()
         if self.state == FETCHING:
             self.state = OVER
         else:

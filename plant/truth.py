@@ -14,12 +14,14 @@ class TurnTruth(NamedTuple):
     """The hidden half of a turn.
 
     `output_tokens` >= 1. `draws` are uniforms in (0, 1) that belong to the turn (the plant turns them into residence
-    times and the like). `service_s` is a recorded server time, where the trace has one.
+    times and the like). `service_s` is a recorded server time, where the trace has one. `waits_for` is what the session
+    does once the turn has ended, as its answer shows: `tool`, `human`, `ended`, or nothing where that is not known.
     """
 
     output_tokens: int
     draws: tuple[float, ...] = ()
     service_s: float | None = None
+    waits_for: str = ""
 
 
 class Truths(dict[TurnId, TurnTruth]):

@@ -7,24 +7,43 @@ stored prefix of a chain is found run by run, never token by token.
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
-from orchestrator.turn import KvChain, WorkerId
+from orchestrator.turn import KvChain, TurnView, WorkerId
+from plant.job import Fetching
+from plant.kv.shelves import BUSY
 
 
 class KvStore(Protocol):
-    """Finds and keeps contexts."""
+    """Finds, brings and keeps contexts."""
 
     def match(self, chain: KvChain) -> int:
-        """Return the tokens of the longest leading part of the chain that is stored."""
-        ...
-
-    def put(self, chain: KvChain, tokens: int, worker: WorkerId) -> None:
-        """Keep a context of `tokens` positions that `worker` has just finished with."""
+        """Return the tokens of the longest leading part of the chain that is stored and can be resumed."""
         ...
 
     def near(self, chain: KvChain) -> WorkerId | None:
         """Return the worker that last finished with a context of the chain's last scope."""
+        ...
+
+    def fetch(
+        self, turn: TurnView, cached_tokens: int, worker: WorkerId, ready: Callable[[Any], object], arg: object
+    ) -> Fetching | None:
+        """Bring what is kept of the turn's context to a worker; None: nothing has to move.
+
+        `ready(arg)` is called when the fill may begin.
+        """
+        ...
+
+    def fetch_s(self, turn: TurnView, cached_tokens: int, worker: WorkerId) -> float:
+        """Estimate the seconds of that."""
+        ...
+
+    def put(self, turn: TurnView, tokens: int, worker: WorkerId, kind: str) -> None:
+        """Keep the turn's context, `tokens` positions long, which lies at `worker`.
+
+        Called when its fill has ended, with the kind `busy`; and when it has retired, with what its session waits for.
+        """
         ...
 
 
@@ -76,15 +95,28 @@ class FlatStore:
             blocks += length
         return blocks * chain.block_tokens
 
-    def put(self, chain: KvChain, tokens: int, worker: WorkerId) -> None:
+    def fetch(
+        self, turn: TurnView, cached_tokens: int, worker: WorkerId, ready: Callable[[Any], object], arg: object
+    ) -> None:
+        """Everything is everywhere."""
+
+    def fetch_s(self, turn: TurnView, cached_tokens: int, worker: WorkerId) -> float:
+        """Nothing takes time."""
+        return 0.0
+
+    def put(self, turn: TurnView, tokens: int, worker: WorkerId, kind: str) -> None:
         """Keep the chain's blocks, and remember who had the context last."""
-        for scope, first, length in chain.runs:
+        runs = turn.context.runs
+        if not runs:
+            return
+        self._near[runs[-1].scope] = worker
+        if kind != BUSY:
+            return  # all that has a name was kept when its fill ended
+        for scope, first, length in runs:
             kept = self._scopes.get(scope)
             if kept is None:
                 kept = self._scopes[scope] = Intervals()
             kept.add(first, first + length)
-        if chain.runs:
-            self._near[chain.runs[-1].scope] = worker
 
     def near(self, chain: KvChain) -> WorkerId | None:
         """Return the worker that last finished with a context of the chain's last scope."""

@@ -5,12 +5,17 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.turn import KvChain, KvRun, WorkerId
+from orchestrator.turn import ClassName, KvChain, KvRun, TurnId, TurnView, WorkerId
+from plant.kv.shelves import BUSY
 from plant.kv.store import FlatStore, Intervals
 
 runs = st.lists(
     st.builds(KvRun, st.integers(0, 2), st.integers(0, 40), st.integers(1, 12)), min_size=0, max_size=4
 ).map(tuple)
+
+
+def turn(chain: KvChain) -> TurnView:
+    return TurnView(TurnId(0), 0, ClassName("chat"), 0, 0, 0.0, 1000, chain)
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 12)), max_size=20), st.integers(0, 80))
@@ -32,7 +37,7 @@ def test_a_hit_is_the_longest_leading_part_stored_and_never_passes_a_gap(
 ) -> None:
     store, plain = FlatStore(), set[tuple[int, int]]()
     for chain in history:
-        store.put(KvChain(chain, 64), 0, WorkerId(1))
+        store.put(turn(KvChain(chain, 64)), 0, WorkerId(1), BUSY)
         plain |= {(run.scope, run.first + k) for run in chain for k in range(run.blocks)}
     hit = 0
     for scope, block in ((run.scope, run.first + k) for run in asked for k in range(run.blocks)):
@@ -46,6 +51,6 @@ def test_the_last_worker_with_a_context_is_near_it() -> None:
     store = FlatStore()
     chain = KvChain((KvRun(7, 0, 3),), 64)
     assert store.near(chain) is None
-    store.put(chain, 192, WorkerId(4))
-    store.put(chain, 192, WorkerId(5))
+    store.put(turn(chain), 192, WorkerId(4), BUSY)
+    store.put(turn(chain), 192, WorkerId(5), "tool")
     assert store.near(KvChain((KvRun(7, 0, 9),), 64)) == 5

@@ -87,6 +87,7 @@ class Door:
         self._clock, self._ledger, self._limits, self._stream = clock, ledger, limits, shed_stream
         self._released = released
         self._lanes = [_Lane(spec, counts) for spec, counts in zip(classes, ledger.classes, strict=True)]
+        self._sole = self._lanes[0] if len(self._lanes) == 1 else None
         self._open = True
         self._rate = limits.max_release_per_s
         self._rate_set_s = 0.0
@@ -129,16 +130,12 @@ class Door:
         if not lane.waiting:  # start-time fair queueing: an idle class saves up no turns
             lane.virtual = max(lane.virtual, self._virtual)
         lane.waiting.append(turn)
-        if self._timer is None:
+        if self._timer is None and not self._pumping:
             self.pump()
 
     def backlog(self) -> int:
         """Return how many turns wait."""
         return sum(lane.counts.backlog for lane in self._lanes)
-
-    def waits(self) -> bool:
-        """Tell whether any line is not empty; turns that left it by being cancelled may still stand there."""
-        return any(lane.waiting for lane in self._lanes)
 
     def oldest_s(self) -> float | None:
         """Return when the longest waiting turn arrived; None: none waits."""
@@ -198,19 +195,16 @@ class Door:
         if self._timer is not None or self._pumping or not self._open:
             return
         self._pumping = True  # a release may bring the next arrival, and so this call again
-        paced = self._rate < math.inf
-        while True:
-            if paced:
+        rate = self._rate
+        while (lane := self._next_lane()) is not None:
+            if rate < math.inf:
                 now_s = self._clock.now()
-                self._accrue(now_s)
+                if now_s != self._phase_s:
+                    self._accrue(now_s)
                 if self._phase < 1.0 - ROUNDING:
-                    if self._rate > 0.0 and self.waits():
-                        self._timer = self._clock.at(now_s + (1.0 - self._phase) / self._rate, self._due, None)
+                    if rate > 0.0:
+                        self._timer = self._clock.at(now_s + (1.0 - self._phase) / rate, self._due, None)
                     break
-            lane = self._next_lane()
-            if lane is None:
-                break
-            if paced:
                 self._phase = max(0.0, self._phase - 1.0)
             self._release(lane)
         self._pumping = False
@@ -238,11 +232,14 @@ class Door:
         in_flight = self._ledger.in_flight.value
         if self._cap is not None and in_flight >= self._cap:
             return None
+        if self._sole is not None:  # one class: no order to keep
+            lane, waiting = self._sole, self._sole.waiting
+            while waiting and waiting[0].stage is not WAITING:
+                waiting.popleft()
+            return lane if waiting and (lane.cap is None or lane.counts.in_flight < lane.cap) else None
         self._drop_gone()
         ready = [lane for lane in self._lanes if lane.waiting and self._may_go(lane, in_flight)]
-        if len(ready) <= 1:
-            return ready[0] if ready else None
-        return min(ready, key=self._rank)
+        return min(ready, key=self._rank, default=None)
 
     def _may_go(self, lane: _Lane, in_flight: float) -> bool:
         if lane.cap is not None and lane.counts.in_flight >= lane.cap:

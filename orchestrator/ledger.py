@@ -37,9 +37,6 @@ TRANSITIONS: dict[Stage, tuple[Stage, ...]] = {
     READY: (DECODING, FILLING, FAILED),  # FILLING again when its KV state was lost
     DECODING: (RETIRED, READY, FAILED),  # READY again when preempted, or when its worker was lost
 }
-# The same table as bit masks: stage `to` is allowed from `start` where _ALLOWED[start] has bit `to`.
-_BIT = tuple(1 << stage for stage in Stage)
-_ALLOWED = tuple(sum(_BIT[to] for to in TRANSITIONS.get(start, ())) for start in Stage)
 
 
 class NotConserved(SteadyflowError):
@@ -123,6 +120,11 @@ class Ledger:
     def __init__(self, classes: Sequence[ClassName], stories: bool = False) -> None:
         self._stories = stories
         self.levels = tuple(Level() for _ in Stage)
+        # What a move from one stage to another changes: the two levels, or None where the table does not allow it.
+        self._passages = tuple(
+            tuple((self.levels[start], self.levels[to]) if to in TRANSITIONS.get(start, ()) else None for to in Stage)
+            for start in Stage
+        )
         self.in_flight = Level()
         self.classes = [ClassCounts(name) for name in classes]
         self.index = {name: i for i, name in enumerate(classes)}
@@ -153,13 +155,14 @@ class Ledger:
     def move(self, turn: Turn, to: Stage, now_s: float) -> None:
         """Move a turn; raise InvalidTransition with its story where the table does not allow it."""
         start = turn.stage
-        if not _ALLOWED[start] & _BIT[to]:
+        levels = self._passages[start][to]
+        if levels is None:
             raise InvalidTransition(turn.view.turn_id, STAGE_NAMES[start], STAGE_NAMES[to], turn.story())
         turn.stage = to
         if turn.moves is not None:
             turn.moves.append((now_s, to))
         # The two additions of Level.add, written out: this runs four times a turn.
-        left, entered = self.levels[start], self.levels[to]
+        left, entered = levels
         left.value = value = left.value - 1
         left.moment -= now_s
         if value < left.low:

@@ -131,7 +131,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._cap = callbacks_per_instant
         self._selector = _NullSelector()
         self._append = self._ready.append  # type: ignore[attr-defined]  # BaseEventLoop's own queue
-        self.events_run = 0
         # Every Future asks its loop for this; bool() is False, and answers without a Python frame.
         self.get_debug = bool  # type: ignore[method-assign]
 
@@ -186,6 +185,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self.call_at(self._now + delay, callback, *args, context=context)
 
     # ------------------------------------------------ the clock's own calls
+    @property
+    def scheduled(self) -> int:
+        """Return how many entries the heap has ever been given."""
+        return self._sequence
+
     def at(self, when: float, fn: Callable[[Any], object], arg: object, priority: int = PLANT) -> Entry:
         """Call `fn(arg)` at `when` (at this instant if that has passed), straight from the heap."""
         self._sequence = sequence = self._sequence + 1
@@ -239,18 +243,19 @@ class VirtualLoop(asyncio.BaseEventLoop):
         count = 0
         while True:
             while ready:
-                handle = popleft()
-                callback = handle.callback
-                if callback is not None:
-                    try:
-                        handle.run(callback, *handle.args)
-                    except (SystemExit, KeyboardInterrupt):
-                        raise
-                    except BaseException as error:
-                        self._report(callback, error)
-                    count += 1
-                    if count > cap:
-                        raise Livelock(self._story(f"{count} callbacks ran at t = {self._now:.9g} s"))
+                count += len(ready)
+                if count > cap:
+                    raise Livelock(self._story(f"{count} callbacks ran at t = {self._now:.9g} s"))
+                for _ in range(len(ready)):
+                    handle = popleft()
+                    callback = handle.callback
+                    if callback is not None:
+                        try:
+                            handle.run(callback, *handle.args)
+                        except (SystemExit, KeyboardInterrupt):
+                            raise
+                        except BaseException as error:
+                            self._report(callback, error)
                 if self._stopping:
                     return
             if self._stopping:
@@ -260,23 +265,26 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self._dead -= 1
             if not heap:
                 raise Deadlock(self._story(f"nothing is ready and no timer is set at t = {self._now:.9g} s"))
-            when, priority = heap[0][0], heap[0][1]
+            entry = heap[0]
+            when, priority = entry[0], entry[1]
             if when != self._now:
                 self._now = when
                 count = 0
-            while heap and heap[0][0] == when and heap[0][1] == priority:  # one (instant, priority), first come first
-                entry = _pop(heap)
+            while entry[0] == when and entry[1] == priority:  # one (instant, priority), first come first
+                _pop(heap)
                 fn = entry[3]
                 if fn is None:
                     self._dead -= 1
-                    continue
-                count += 1
-                if count > cap:
-                    raise Livelock(self._story(f"{count} events ran at t = {when:.9g} s"))
-                arg = entry[4]
-                entry[3] = entry[4] = None  # an entry that is kept must not keep what it held
-                fn(arg)
-            self.events_run += 1
+                else:
+                    count += 1
+                    if count > cap:
+                        raise Livelock(self._story(f"{count} events ran at t = {when:.9g} s"))
+                    arg = entry[4]
+                    entry[3] = entry[4] = None  # an entry that is kept must not keep what it held
+                    fn(arg)
+                if not heap:
+                    break
+                entry = heap[0]
 
     def run_handle(self, handle: _Handle) -> None:
         """Run a handle's callback now."""
@@ -330,7 +338,7 @@ def run_virtual(main: Callable[[VirtualClock], Coroutine[Any, Any, T]], start_s:
         _close(loop)
         if collecting:
             gc.enable()
-        if loop.events_run > COLLECT_EVENTS:  # a pass over the whole process costs more than a short run leaves behind
+        if loop.scheduled > COLLECT_EVENTS:  # a pass over the whole process costs more than a short run leaves behind
             gc.collect()
 
 

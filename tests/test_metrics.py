@@ -41,6 +41,7 @@ def bins(occupancy: list[float], backlog: list[float], width_s: float = 1.0) -> 
             "t_s": np.arange(n) * width_s,
             "decode_occupancy_ratio_mean": occupancy,
             "backlog_turns_mean": backlog,
+            "backlog_turns_min": backlog,
             "arrived_turns": np.ones(n),
             "admitted_turns": np.ones(n),
             "retired_turns": np.ones(n),
@@ -126,7 +127,7 @@ def test_the_summary_and_the_verdict_agree_on_the_flow(relay: bool, endless: boo
     mine = metrics.flow(run.signals, run.window_s, endless_work=endless)
     window = verdict_run.window_of(run.signals, *run.window_s)
     theirs = verdict_flow.flow_of(
-        window["decode_occupancy_ratio_mean"].to_numpy(), window["backlog_turns_mean"].to_numpy()
+        window["decode_occupancy_ratio_mean"].to_numpy(), window["backlog_turns_min"].to_numpy()
     )
     assert mine["decode_utilization_ratio"] == pytest.approx(theirs.decode_utilization_ratio)
     assert mine["starved_ratio"] == pytest.approx(theirs.starved_ratio)

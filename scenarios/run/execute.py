@@ -163,7 +163,7 @@ def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, d
         data.turns, data.signals, window_s=window_s, endless_work=endless, objectives=objectives
     )
     record = window_of(data.signals, *window_s)
-    flow = flow_of(column(record, "decode_occupancy_ratio", 1.0), column(record, "backlog_turns", 1.0))
+    flow = flow_of(column(record, "decode_occupancy_ratio", 1.0), column(record, "backlog_turns_min", 1.0))
     judge_cpu_s = time.process_time() - began
     retired = summary["counts"]["retired"]
     gpus = plants.gpus_by_configuration(scenario)

@@ -112,7 +112,7 @@ def flow(signals: pd.DataFrame, window_s: Window, *, endless_work: bool = False)
     def mean(values: NDArray[Any]) -> float:  # floats, or truths as shares of time
         return float(np.average(values, weights=w))
 
-    occupancy, waits = column("decode_occupancy_ratio_mean"), column("backlog_turns_mean") > 0
+    occupancy, waits = column("decode_occupancy_ratio_mean"), column("backlog_turns_min") > 0
     utilization = mean(occupancy)
     starved = mean((occupancy < STARVED_BELOW_RATIO) & waits)
     backlog = column("backlog_turns_mean")

@@ -34,7 +34,8 @@ class Flow:
     """How full the decode pool was kept, over the window.
 
     `decode_utilization_ratio` is the mean occupancy; `starved_ratio` the share of time below 0.9 N while work waited
-    at the door; `waiting_ratio` the share of time when work waited; `lost_ratio` = 1 - mean occupancy of that time.
+    at the door; `waiting_ratio` the share of time when work waited; `lost_ratio` the share of the window's slot time
+    that stood idle while work waited.
     """
 
     decode_utilization_ratio: float
@@ -44,7 +45,16 @@ class Flow:
 
 
 def flow_of(occupancy_ratio: Floats, backlog_turns: Floats) -> Flow:
-    """Return the flow of a run from bin means of decode occupancy (share of slots) and of the backlog, shape (n,)."""
+    """Return the flow of a run.
+
+    Parameters
+    ----------
+    occupancy_ratio : ndarray
+        Bin means of the share of decode slots in use, shape (n,).
+    backlog_turns : ndarray
+        The least backlog in each bin, shape (n,): work waits in a bin only where the door was never empty, so that a
+        turn that is let in a moment after it came counts as no wait.
+    """
     if len(occupancy_ratio) == 0:
         return Flow(decode_utilization_ratio=0.0, starved_ratio=0.0, waiting_ratio=0.0, lost_ratio=0.0)
     waiting = backlog_turns > 0
@@ -53,7 +63,7 @@ def flow_of(occupancy_ratio: Floats, backlog_turns: Floats) -> Flow:
         decode_utilization_ratio=float(occupancy_ratio.mean()),
         starved_ratio=float(starved.mean()),
         waiting_ratio=float(waiting.mean()),
-        lost_ratio=float(1 - occupancy_ratio[waiting].mean()) if waiting.any() else 0.0,
+        lost_ratio=float(((1.0 - occupancy_ratio) * waiting).mean()),
     )
 
 

@@ -66,8 +66,8 @@ def judge_run(
     rates = {name: column(record, name, step_s) for name in RATES if RATES[name] in record}
     outside = {name: column(record, source, step_s) for name, source in (inputs or {}).items()}
     cost = None
-    if {"decode_occupancy_ratio_mean", "backlog_turns_mean"} <= set(record):
-        flow = flow_of(column(record, "decode_occupancy_ratio", step_s), column(record, "backlog_turns", step_s))
+    if {"decode_occupancy_ratio_mean", "backlog_turns_min"} <= set(record):
+        flow = flow_of(column(record, "decode_occupancy_ratio", step_s), column(record, "backlog_turns_min", step_s))
         cost = cost_of(flow)
     verdicts = {}
     for series in _series(record, step_s, slots, service_per_s, rates):

@@ -11,12 +11,11 @@ debug fields; ours are plainer on purpose.
 from __future__ import annotations
 
 import asyncio
-import gc
 import heapq
 import sys
 import threading
 from asyncio import events, futures
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any, TypeVar
 
@@ -30,7 +29,6 @@ _push, _pop = heapq.heappush, heapq.heappop
 # asyncio.timeout() arms its timer with this bound method; knowing it is how completion wins a tie.
 _ON_TIMEOUT = asyncio.Timeout._on_timeout  # type: ignore[attr-defined]  # private, but stable from 3.11 to 3.13
 PURGE_FLOOR = 512
-COLLECT_EVENTS = 100_000
 
 
 class _Handle:
@@ -305,47 +303,3 @@ class VirtualLoop(asyncio.BaseEventLoop):
         names = sorted(task.get_name() for task in asyncio.all_tasks(self))
         shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
         return f"{what}; tasks that wait: {shown or 'none'}"
-
-
-class VirtualClock:
-    """The `Clock` of a `VirtualLoop`; its methods are the loop's own, bound once."""
-
-    def __init__(self, loop: VirtualLoop) -> None:
-        self.loop: asyncio.AbstractEventLoop = loop
-        self.now = loop.time
-        self.at = loop.at
-        self.cancel_at = loop.cancel_at
-        self.future = loop.create_future
-        self.sleep_until = loop.sleep_until
-
-    def timeout_at(self, when_s: float) -> asyncio.Timeout:
-        """Return an `async with` block that raises TimeoutError at `when_s`."""
-        return asyncio.timeout_at(when_s)
-
-
-def run_virtual(main: Callable[[VirtualClock], Coroutine[Any, Any, T]], start_s: float = 0.0) -> T:
-    """Run `main(clock)` to its end on a fresh virtual loop, without garbage collection in between.
-
-    Collection is off because a run makes few cycles and many live tasks, each of which every pass would visit.
-    """
-    loop = VirtualLoop(start_s)
-    clock = VirtualClock(loop)
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        return loop.run_until_complete(main(clock))
-    finally:
-        _close(loop)
-        if collecting:
-            gc.enable()
-        if loop.scheduled > COLLECT_EVENTS:  # a pass over the whole process costs more than a short run leaves behind
-            gc.collect()
-
-
-def _close(loop: VirtualLoop) -> None:
-    pending = sorted(asyncio.all_tasks(loop), key=hash)
-    for task in pending:
-        task.cancel()
-    if pending:
-        loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
-    loop.close()

@@ -15,7 +15,7 @@ import numpy as np
 
 from orchestrator.real_clock import run_real
 from orchestrator.recorder import Sink
-from orchestrator.virtual_loop import run_virtual
+from orchestrator.virtual_clock import run_virtual
 from scenarios.build import assemble, conversations, plants
 from scenarios.errors import UserError
 from scenarios.run import metrics

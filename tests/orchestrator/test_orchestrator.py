@@ -14,7 +14,7 @@ from orchestrator.clock import PLANT, TICK
 from orchestrator.ports import Every, On
 from orchestrator.signals import AdmissionCommand, AdmissionReading
 from orchestrator.turn import TurnId
-from orchestrator.virtual_loop import VirtualClock, run_virtual
+from orchestrator.virtual_clock import VirtualClock, run_virtual
 from plant.tandem import Residence
 from tests.orchestrator.kit import BATCH, CHAT, Coming, World, burst, is_nan
 

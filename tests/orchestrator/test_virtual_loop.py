@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from orchestrator.clock import DEADLINE, PLANT, SLEEP, TICK
 from orchestrator.errors import Deadlock, ForeignThread, Livelock
-from orchestrator.virtual_loop import PURGE_FLOOR, VirtualClock, VirtualLoop, run_virtual
+from orchestrator.virtual_clock import VirtualClock, run_virtual
+from orchestrator.virtual_loop import PURGE_FLOOR, VirtualLoop
 
 
 def on_loop(main: Callable[[VirtualClock], Any], start_s: float = 0.0, **options: Any) -> Any:

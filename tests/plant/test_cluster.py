@@ -13,7 +13,7 @@ from orchestrator.errors import ContextOverflow, Preempted, SteadyflowError, Wor
 from orchestrator.ports import Plant, Staged
 from orchestrator.signals import Role
 from orchestrator.turn import EMPTY_CHAIN, KvChain, KvRef, KvRun, TurnView, WorkerId
-from orchestrator.virtual_loop import VirtualClock, run_virtual
+from orchestrator.virtual_clock import VirtualClock, run_virtual
 from plant.cluster import Cluster
 from plant.faults import FaultSpec
 from plant.fill import chunk_spans_s

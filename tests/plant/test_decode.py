@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from orchestrator.errors import ContextOverflow, Preempted
 from orchestrator.ports import Staged
 from orchestrator.signals import BatchCommand, Role
-from orchestrator.virtual_loop import VirtualClock, run_virtual
+from orchestrator.virtual_clock import VirtualClock, run_virtual
 from plant.times import LinearTimes, StepTimes
 from tests.plant.factory import ANY, TIMES, W0, Turns, cluster, configuration
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from orchestrator.signals import Role
-from orchestrator.virtual_loop import VirtualClock, run_virtual
+from orchestrator.virtual_clock import VirtualClock, run_virtual
 from plant.faults import FaultSpec
 from plant.rack import PoolSpec, RackSpec, lay_out
 from plant.truth import Truths

@@ -118,11 +118,23 @@ class Door:
         """Return the bucket in which this arrival is refused, or None; need not be asked while `refuses` is False."""
         lane = self._lanes[turn.class_index]
         limit = self._limits.queue_limit_turns
-        if limit is not None and len(lane.waiting) and self.backlog() > limit:
+        if limit is not None and self.backlog() > limit and not self._goes_now(lane):
             return "queue_full"
         if lane.shed is not None and uniform(self._stream, turn.view.key) < lane.shed:
             return "shed"
         return None
+
+    def _goes_now(self, lane: _Lane) -> bool:
+        """Tell whether a turn that joins this lane would be released at once, and so never wait."""
+        self._drop_gone()
+        if lane.waiting or not self._open or self._timer is not None:
+            return False
+        self._accrue(self._clock.now())
+        in_flight = self._ledger.in_flight.value
+        capped = self._cap is not None and in_flight >= self._cap
+        return (
+            not capped and (self._rate == math.inf or self._phase >= 1.0 - ROUNDING) and self._may_go(lane, in_flight)
+        )
 
     def enter(self, turn: Turn) -> None:
         """Put a turn in line; it may be released at once."""
@@ -162,7 +174,8 @@ class Door:
         if command.shed_ratio is not None:
             self._set_lanes("shed", command.shed_ratio)
             self.refuses = True
-        self._setpoint_turns = command.batch_setpoint_turns
+        if command.batch_setpoint_turns is not None:
+            self._setpoint_turns = command.batch_setpoint_turns
         if self._timer is not None:
             self._clock.cancel_at(self._timer)
             self._timer = None

@@ -199,7 +199,8 @@ class Recorder:
 
     def finish(self, now_s: float) -> None:
         """Close the last bin, pad the columns that ended early, and hand over what is left."""
-        if now_s > self._start_s:
+        counted = (self._ledger.arrived, self._ledger.released, self._ledger.retired) != self._totals
+        if now_s - self._start_s > 1e-9 * self._bin_s or counted:  # k * bin_s may miss the horizon by a bit
             self._bin(now_s)
         self._flush()
         self._sink.signals(self._bins)

@@ -127,7 +127,8 @@ class Telemetry:
         if self._spec.period_s <= 0.0:
             return self._noisy(self._take())
         history = self._history
-        limit_s = self._clock.now() - self._spec.age_s
+        # A millionth of a period on top: k * period less the age may miss its sample's instant by a bit.
+        limit_s = self._clock.now() - self._spec.age_s + 1e-6 * self._spec.period_s
         while len(history) > 1 and history[1].at_s <= limit_s:
             history.popleft()
         return history[0]

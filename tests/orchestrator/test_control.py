@@ -25,7 +25,7 @@ from orchestrator.signals import (
 )
 from orchestrator.telemetry import Sample, Telemetry, TelemetrySpec, take_sample
 from orchestrator.turn import EMPTY_CHAIN, ClassName, TurnId, TurnView
-from orchestrator.virtual_loop import VirtualClock, run_virtual
+from orchestrator.virtual_clock import VirtualClock, run_virtual
 from plant.tandem import Residence
 from tests.orchestrator.kit import CHAT, Coming, World, burst
 

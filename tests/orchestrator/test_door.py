@@ -15,7 +15,7 @@ from orchestrator.clock import TICK
 from orchestrator.ledger import READY, Ledger, Stage, Turn
 from orchestrator.signals import AdmissionCommand
 from orchestrator.turn import EMPTY_CHAIN, ClassName, TurnId, TurnView
-from orchestrator.virtual_loop import VirtualClock, run_virtual
+from orchestrator.virtual_clock import VirtualClock, run_virtual
 
 A, B, C = ClassName("a"), ClassName("b"), ClassName("c")
 

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.clock import Clock
 from orchestrator.ports import Every
 from orchestrator.real_clock import RealClock, run_real
-from orchestrator.virtual_loop import run_virtual
+from orchestrator.virtual_clock import run_virtual
 from plant.tandem import Residence
 from policies.admission.paced_wip import PacedWip
 from tests.orchestrator.kit import Coming, World

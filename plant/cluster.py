@@ -113,7 +113,7 @@ class Cluster:
         if site.engine is None:
             return self._refused(site, "stage")
         here = KvRef(kv.chain, kv.tokens, worker)
-        size_bytes = kv.tokens * site.spec.kv_bytes_per_token
+        size_bytes = kv.tokens * site.spec.kv_bytes_per_token + site.spec.kv_bytes_per_turn
         if dock is None or kv.worker == worker or size_bytes <= 0.0:
             future = self._clock.future()
             future.set_result(Staged(here, 0.0))

@@ -28,8 +28,8 @@ class ConfigurationSpec:
         None: unlimited, for recorded times only.
     kv_capacity_tokens : int or None
         Positions that fit the worker's memory. None: memory is not modelled.
-    kv_bytes_per_token : float
-        Bytes of KV state per position, for transfers.
+    kv_bytes_per_token, kv_bytes_per_turn : float
+        Bytes of KV state per position, and of recurrent state per context whatever its length, for transfers.
     chunk_tokens : int
         Most new tokens that one pass computes.
     headroom_tokens : int
@@ -59,6 +59,7 @@ class ConfigurationSpec:
     slots: int | None
     kv_capacity_tokens: int | None = None
     kv_bytes_per_token: float = 0.0
+    kv_bytes_per_turn: float = 0.0
     chunk_tokens: int = 8192
     headroom_tokens: int = 0
     staging_turns: int = 1

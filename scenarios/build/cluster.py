@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from orchestrator.clock import Clock
 from orchestrator.rng import stream_key
@@ -14,7 +15,7 @@ from plant.rack import FILL_ROLES, ConfigurationSpec, PoolSpec, RackSpec
 from plant.times import LinearTimes, StepTimes
 from plant.truth import Truths
 from scenarios.errors import UserError
-from scenarios.schema.moe import MoeTimes, build_moe_times
+from scenarios.schema.moe import MoeTimes, MoeWorker, build_moe_worker
 from scenarios.schema.plants import (
     ClusterPlant,
     Configuration,
@@ -60,19 +61,40 @@ def _configuration(name: str, own: Configuration) -> ConfigurationSpec:
     settings["swap_bytes_per_s"] = _or_inf(own.swap_bytes_per_s)
     if own.slots is None and own.role in (*FILL_ROLES, Role.IDLE):
         settings["slots"] = 1
-    return ConfigurationSpec(name=ConfigurationName(name), times=_times(own), **settings)
+    if isinstance(own.times, MoeTimes):
+        worker = build_moe_worker(own.times)
+        settings |= {key: value for key, value in _made(worker, settings).items() if key not in own.model_fields_set}
+        return ConfigurationSpec(name=ConfigurationName(name), times=worker.times, **settings)
+    return ConfigurationSpec(name=ConfigurationName(name), times=_times(own.times), **settings)
 
 
-def _times(own: Configuration) -> StepTimes | None:
-    match own.times:
+def _made(worker: MoeWorker, settings: dict[str, Any]) -> dict[str, float]:  # Any: fields of several types
+    """Return what a model on its placement fixes of a configuration, unless the table says otherwise."""
+    return {
+        "gpus": worker.gpus,
+        "kv_bytes_per_token": worker.kv_bytes_per_token,
+        "kv_bytes_per_turn": worker.state_bytes_per_turn,
+        "kv_capacity_tokens": worker.kv_capacity_tokens(settings["slots"]),
+        "load_s": worker.load_s,
+    }
+
+
+def gpus(own: Configuration) -> int:
+    """Return the accelerators of one worker: as stated, or as its placement has them."""
+    if isinstance(own.times, MoeTimes) and "gpus" not in own.model_fields_set:
+        place = own.times.placement
+        return place.pp * place.tp * place.dp
+    return own.gpus
+
+
+def _times(times: LinearTimesPart | RecordedTimesPart | None) -> StepTimes | None:
+    match times:
         case None:  # an idle worker computes nothing
             return LinearTimes(base_s=0.0, per_sequence_s=0.0, per_kv_token_s=0.0, per_new_token_s=0.0)
         case RecordedTimesPart():
             return None
         case LinearTimesPart():
-            return LinearTimes(**own.times.model_dump(exclude={"kind"}))
-        case MoeTimes():
-            return build_moe_times(own.times)
+            return LinearTimes(**times.model_dump(exclude={"kind"}))
 
 
 def _fault(fault: Fault) -> FaultSpec:

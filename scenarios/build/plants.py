@@ -9,7 +9,7 @@ from orchestrator.ports import Plant
 from orchestrator.signals import Role
 from plant.tandem import Residence, Tandem
 from plant.truth import Truths
-from scenarios.build.cluster import cluster
+from scenarios.build.cluster import cluster, gpus
 from scenarios.errors import UserError
 from scenarios.schema.plants import ClusterPlant, FluidPlant, ResidenceLaw, TandemPlant
 from scenarios.schema.scenario import Scenario
@@ -65,5 +65,5 @@ def gpus_by_configuration(scenario: Scenario) -> dict[str, int]:
     """Return accelerators per worker of each configuration; a theory's plant counts as one worker."""
     part = scenario.plant
     if isinstance(part, ClusterPlant):
-        return {name: 0 if own.role is Role.IDLE else own.gpus for name, own in part.configurations.items()}
+        return {name: 0 if own.role is Role.IDLE else gpus(own) for name, own in part.configurations.items()}
     return {"decode": part.gpus}

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from scenarios.cli import analyze, check_policy, compare, demo, judge, library, report, run, trace
+from scenarios.cli import analyze, check_policy, compare, demo, judge, library, plan, report, run, trace
 from scenarios.errors import UserError
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ app.command()(judge.judge)
 app.command(name="check-policy")(check_policy.check_policy)
 app.command(name="list")(library.list_scenarios)
 app.add_typer(trace.app, name="trace")
+app.add_typer(plan.app, name="plan")
 
 
 def main() -> None:

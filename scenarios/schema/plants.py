@@ -62,13 +62,18 @@ Times = Annotated[LinearTimesPart | RecordedTimesPart | MoeTimes, Field(discrimi
 
 
 class Configuration(Part):
-    """A prepared configuration: what a worker that has loaded it can do."""
+    """A prepared configuration: what a worker that has loaded it can do.
+
+    With `times` of kind `moe`, what is left out of gpus, kv_capacity_tokens, kv_bytes_per_token, kv_bytes_per_turn and
+    load_s is what the model and the placement make it.
+    """
 
     role: Role
     times: Times | None = None
     slots: Count | None = None
     kv_capacity_tokens: Count | None = None
     kv_bytes_per_token: NotNegative = 0.0
+    kv_bytes_per_turn: NotNegative = 0.0
     chunk_tokens: Count = 8192
     headroom_tokens: Annotated[int, Field(ge=0)] = 0
     staging_turns: Annotated[int, Field(ge=0)] = 1

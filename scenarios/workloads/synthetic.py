@@ -200,16 +200,17 @@ class Poisson:
             at_s = max(at_s, start_s)
             room = rate_per_s * (end_s - at_s) if rate_per_s > 0.0 else 0.0
             if left <= room:
-                self._clock.at(at_s + left / rate_per_s, self._arrives, None)
+                due_s = at_s + left / rate_per_s
+                self._clock.at(due_s, self._arrives, due_s)
                 return
             left -= room
             at_s = end_s
 
-    def _arrives(self, _: object) -> None:
+    def _arrives(self, due_s: float) -> None:
+        """Let a turn arrive; the next gap counts from when this one was due, so a late clock loses none."""
         assert self._arrive is not None
-        now_s = self._clock.now()
-        self._arrive(self._factory.next(now_s))
-        self._next(now_s)
+        self._arrive(self._factory.next(self._clock.now()))
+        self._next(due_s)
 
     def admitted(self, turn_id: TurnId, at_s: float) -> None:
         """Arrivals do not wait for admissions."""

@@ -154,7 +154,7 @@ class Cluster:
         if spec.times is None or (generated and spec.preemption == "swap"):
             missing = 0
         job = Job(turn, self._truths[turn.turn_id], site, False, missing, 0, generated, spec.headroom_tokens)
-        if job.steps <= 0 and job.service_s is None:
+        if job.steps <= 0 and spec.times is not None:
             work = job.promise(self._loop)
             job.joined_s, job.state = self._clock.now(), OVER
             self._desk.retired(job)

@@ -75,7 +75,7 @@ def test_a_one_token_answer_ends_with_its_fill() -> None:
         turns = Turns()
         plant = cluster(clock, turns.truths, (BOTH, 1), (FILL, 1), (DECODE, 1))
         for filler, decoder in ((0, 0), (1, 2)):
-            first, last = await whole(plant, turns.make(700, 1), WorkerId(filler), WorkerId(decoder))
+            first, last = await whole(plant, turns.make(700, 1, service_s=3.0), WorkerId(filler), WorkerId(decoder))
             assert (decoder == 0 and first == last) or last - first == pytest.approx(0.0)
         assert plant.read().pools["both"].busy_slots == 0
         assert not turns.truths

@@ -63,7 +63,7 @@ def orchestrator(
     source = workloads.source(scenario, seed, clock, truths)
     make = laws.router_maker(candidate.routing)
     routers = range(scenario.dispatch.routers)
-    plant = plants.plant(scenario, clock, truths, seed)
+    plant = plants.plant(_divided(scenario, candidate), clock, truths, seed)
     made = Orchestrator(
         clock,
         spec(scenario, seed),
@@ -77,6 +77,15 @@ def orchestrator(
     if isinstance(scenario.plant, ClusterPlant):
         watch_pools(made.recorder, plant, clock)
     return made, source
+
+
+def _divided(scenario: Scenario, candidate: Candidate) -> Scenario:
+    """Return the scenario with the candidate's own division of the racks, where it has one."""
+    if candidate.pools is None:
+        return scenario
+    if not isinstance(scenario.plant, ClusterPlant):
+        raise UserError(f"candidates.{candidate.name}.pools: the {scenario.plant.kind} plant has no pools to divide")
+    return scenario.model_copy(update={"plant": scenario.plant.model_copy(update={"pools": candidate.pools})})
 
 
 def fluid(scenario: Scenario, candidate: Candidate) -> Fluid:

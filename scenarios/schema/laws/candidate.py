@@ -14,10 +14,14 @@ from scenarios.schema.laws.demand import Demand
 from scenarios.schema.laws.part import Hold
 from scenarios.schema.laws.retention import Retention
 from scenarios.schema.laws.routing import LeastLoaded, Routing
+from scenarios.schema.plants import WorkerPool
 
 
 class Candidate(Part):
-    """One policy of the comparison: a name and one law a slot; a slot that is not named is held."""
+    """One policy of the comparison: a name and one law a slot; a slot that is not named is held.
+
+    `pools` takes the place of the plant's: the same racks, divided otherwise.
+    """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
     admission: Admission = Hold(kind="hold")
@@ -26,3 +30,4 @@ class Candidate(Part):
     demand: Demand = Hold(kind="hold")
     retention: Retention = Hold(kind="hold")
     routing: Routing = LeastLoaded()
+    pools: Annotated[tuple[WorkerPool, ...], Field(min_length=1)] | None = None

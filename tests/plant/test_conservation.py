@@ -1,0 +1,167 @@
+"""Nothing is lost and nothing is held twice, whatever is filled, decoded, cancelled or broken, and in any order."""
+
+from __future__ import annotations
+
+from asyncio import Future
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from orchestrator.errors import ContextOverflow, Preempted, WorkerLost
+from orchestrator.ports import Staged
+from orchestrator.signals import Role
+from orchestrator.turn import KvChain, KvRef, KvRun, TurnView, WorkerId
+from orchestrator.virtual_loop import VirtualClock, VirtualLoop
+from plant.cluster import Cluster
+from plant.faults import FaultSpec
+from plant.rack import RackSpec
+from tests.plant.factory import ANY, Turns, cluster, configuration
+
+FILL = configuration("fill", Role.FILL, chunk_tokens=128, staging_turns=8, kv_capacity_tokens=900)
+DECODE = configuration(
+    "decode", Role.DECODE, slots=3, kv_capacity_tokens=700, kv_bytes_per_token=1e5, headroom_tokens=16
+)
+BOTH = configuration("both", Role.AGGREGATED, slots=3, kv_capacity_tokens=800, chunk_tokens=96, headroom_tokens=8)
+RACKS = [RackSpec(count=3, workers=2, uplink_bytes_per_s=2e8, latency_s=0.001)]
+ROLES = (FILL, FILL, DECODE, DECODE, BOTH, BOTH)
+
+
+class Live:
+    """A turn of the test, and what it asked of the plant last."""
+
+    def __init__(self, turn: TurnView) -> None:
+        self.turn = turn
+        self.kv: KvRef | None = None
+        self.staged: Staged | None = None
+        self.worker: WorkerId | None = None
+        self.asked: Future[Any] | None = None
+        self.verb = ""
+
+
+class Conservation(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = VirtualLoop()
+        self.clock = VirtualClock(self.loop)
+        self.turns = Turns()
+        self.live: list[Live] = []
+        self.counts = {"filled": 0, "retired": 0, "preempted": 0, "lost": 0, "overflowed": 0}
+
+    @initialize(at_s=st.floats(0.1, 9.0), worker=st.integers(0, 5))
+    def build(self, at_s: float, worker: int) -> None:
+        fault = FaultSpec(kind="lost", at_s=at_s, until_s=at_s + 1.0, worker=worker)
+        parts = ((FILL, 2), (DECODE, 2), (BOTH, 2))
+        self.plant: Cluster = cluster(self.clock, self.turns.truths, *parts, racks=RACKS, faults=[fault])
+        assert len(list(self.plant.facts())) == 6
+
+    def teardown(self) -> None:
+        for one in self.live:
+            if one.asked is not None and not one.asked.done():
+                one.asked.cancel()
+            if one.worker is not None:
+                self.plant.release(one.worker, one.turn.turn_id)
+        self.let(50.0)
+        for pool in self.plant.read().pools.values():
+            assert (pool.busy_slots, pool.queued_turns, pool.queued_tokens) == (0, 0, 0)
+            assert pool.kv_used_tokens == 0
+        self.loop.close()
+
+    def let(self, seconds: float) -> None:
+        self.loop.run_until_complete(self.clock.sleep_until(self.clock.now() + seconds))
+        for one in list(self.live):
+            if one.asked is not None and one.asked.done():
+                self.answer(one)
+
+    def answer(self, one: Live) -> None:
+        asked, one.asked = one.asked, None
+        assert asked is not None
+        if asked.cancelled():
+            self.live.remove(one)
+            return
+        error = asked.exception()
+        if error is None:
+            if one.verb == "fill":
+                self.counts["filled"] += 1
+                one.kv = asked.result().kv
+                assert asked.result().cached_tokens < one.turn.prompt_tokens
+            elif one.verb == "stage":
+                one.staged = asked.result()
+            else:
+                self.counts["retired"] += 1
+                self.live.remove(one)
+        elif isinstance(error, Preempted):
+            self.counts["preempted"] += 1
+            one.staged = None
+        elif isinstance(error, WorkerLost):
+            self.counts["lost"] += 1
+            one.kv = one.staged = None
+        else:
+            assert isinstance(error, ContextOverflow)
+            self.counts["overflowed"] += 1
+            self.live.remove(one)
+
+    @rule(prompt=st.integers(1, 400), output=st.integers(1, 400), worker=st.sampled_from([0, 1, 4, 5]))
+    def fill(self, prompt: int, output: int, worker: int) -> None:
+        chain = KvChain((KvRun(prompt % 3, 0, prompt // 16),), 16)
+        one = Live(self.turns.make(prompt, output, chain))
+        self.ask_fill(one, worker)
+        self.live.append(one)
+
+    @rule(share=st.integers(1, 3), worker=st.sampled_from([2, 3]))
+    def go_on(self, share: int, worker: int) -> None:
+        """Ask the next verb of every, every second or every third turn that has its answer."""
+        for one in [one for one in self.live if one.asked is None][::share]:
+            here = one.worker in (4, 5)
+            if one.kv is None:
+                self.ask_fill(one, worker + 2 if here else worker - 2)
+            elif not here and one.staged is None:
+                one.worker, one.verb = WorkerId(worker), "stage"
+                one.asked = self.plant.stage(one.worker, one.kv)
+            else:
+                assert one.worker is not None
+                one.verb = "decode"
+                one.asked = self.plant.decode(one.worker, one.turn, one.staged or Staged(one.kv, 0.0))
+
+    def ask_fill(self, one: Live, worker: int) -> None:
+        one.worker, one.verb = WorkerId(worker), "fill"
+        one.asked = self.plant.fill(one.worker, one.turn, ANY)
+
+    @rule(pick=st.integers(0, 50))
+    def cancel(self, pick: int) -> None:
+        asked = [one for one in self.live if one.asked is not None]
+        if asked:
+            one = asked[pick % len(asked)]
+            assert one.asked is not None
+            one.asked.cancel()
+            self.let(0.0)
+
+    @rule(seconds=st.sampled_from([0.0, 0.0137, 0.31, 3.3]))
+    def wait(self, seconds: float) -> None:
+        self.let(seconds)
+
+    @invariant()
+    def counters_add_up(self) -> None:
+        if not hasattr(self, "plant"):
+            return
+        reading = self.plant.read()
+        pools = reading.pools.values()
+        assert sum(pool.preempted_total for pool in pools) >= self.counts["preempted"]
+        served = sum(pool.served_total for pool in pools if pool.role is not Role.FILL)
+        assert served >= self.counts["retired"]
+        asked = sum(one.asked is not None and not one.asked.done() and one.verb != "stage" for one in self.live)
+        inside = sum(pool.busy_slots + pool.queued_turns for pool in pools)
+        assert inside >= asked - sum(one.asked is not None and one.asked.done() for one in self.live)
+        for pool, spec in zip(pools, (FILL, DECODE, BOTH)):
+            assert 0 <= pool.busy_slots <= pool.slots
+            if pool.role is not Role.FILL:
+                assert pool.kv_used_tokens is not None
+                assert 0 <= pool.kv_used_tokens <= (spec.kv_capacity_tokens or 0) * pool.active_workers
+        extra = reading.extra
+        assert 0 <= extra["hit_tokens_total"] <= extra["prompt_tokens_total"]
+
+
+TestConservation = pytest.mark.slow(Conservation.TestCase)
+TestConservation.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

@@ -208,7 +208,7 @@ def environment() -> dict[str, str]:
 
 def _mean_slots(data: RunData) -> float:
     slots = data.signals.get("slots")
-    return float(slots.mean()) if slots is not None and len(slots) else 1.0
+    return max(1.0, float(slots.mean())) if slots is not None and len(slots) else 1.0  # 0: unlimited
 
 
 def _transit_s(data: RunData, window_s: tuple[float, float]) -> float | None:

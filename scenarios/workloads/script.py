@@ -136,7 +136,9 @@ def _part(
     prefix_blocks = (stream.tool_tokens + stream.system_tokens) // conversation.block_tokens
     if share_prefix and prefix_blocks and runs:
         head, headed, own = _behead(stream, runs, prefix_blocks)
-    service: list[float | None] = [None if v != v else v for v in stream.service_s.tolist()]
+    # Where a source states no server time, the one that the recorded ends were derived with: gaps run from those ends.
+    stated = stream.service_s
+    service: list[float | None] = np.where(np.isnan(stated), ends[s] - stream.t_s, stated).tolist()
     return Part(
         t_s=np.maximum.accumulate(stream.t_s).tolist(),
         gap_s=_gaps(stream, ends, s),

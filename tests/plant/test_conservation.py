@@ -14,7 +14,8 @@ from orchestrator.errors import ContextOverflow, Preempted, WorkerLost
 from orchestrator.ports import Staged
 from orchestrator.signals import Role
 from orchestrator.turn import KvChain, KvRef, KvRun, TurnView, WorkerId
-from orchestrator.virtual_loop import VirtualClock, VirtualLoop
+from orchestrator.virtual_clock import VirtualClock
+from orchestrator.virtual_loop import VirtualLoop
 from plant.cluster import Cluster
 from plant.faults import FaultSpec
 from plant.rack import RackSpec

@@ -16,6 +16,7 @@ from scenarios.errors import UserError
 from scenarios.workloads import derive
 from scenarios.workloads.readers import weka
 from scenarios.workloads.readers.rows import ReadOptions
+from scenarios.workloads.script import script
 from tests.workload_kit import conversation, row, written
 
 GROWING = [row(0, 640), row(3, 700, input_types=["tool_result"]), row(6, 1000)]
@@ -97,6 +98,18 @@ def test_an_absent_service_time_is_not_zero(tmp_path: Path) -> None:
     assert np.isnan(talk.streams[0].service_s[0])
     assert talk.streams[0].service_s[1] == 0.0
     assert talk.streams[0].ends_s().tolist() == [1.69 + 0.01457 * 10, 9.0]
+
+
+def test_a_think_time_counted_from_an_earlier_end_is_not_played_as_a_wait(tmp_path: Path) -> None:
+    # Streamed requests without api_time follow each other every 8 s; their think times run from the last end recorded.
+    rows = [row(0, 640), row(8, 700, think_time=6.0), row(16, 800, think_time=14.0), row(24, 900, think_time=22.0)]
+    for r in rows[1:]:
+        r["api_time"] = None
+    corpus = weka.read(written(tmp_path, conversation(rows)))
+    served = 1.69 + 0.01457 * 10
+    (part,) = script(corpus.conversations[0]).parts
+    assert part.gap_s == pytest.approx([0.0, 6.0, 8.0 - served, 8.0 - served])
+    assert kinds(corpus)["think_time longer than the interval between the starts"] == 2
 
 
 BAD = {

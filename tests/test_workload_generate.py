@@ -68,7 +68,7 @@ def test_generated_agents_come_out_at_the_published_figures() -> None:
         got = np.quantile(values, PROBABILITIES[:-1])
         assert np.abs(np.log(got / np.array(table.quantiles[:-1]))).max() < np.log(most), got
 
-    near(prompt, tables.PROMPT_TOKENS, 1.20)
+    near(prompt, tables.PROMPT_TOKENS, 1.25)
     near(new, tables.NEW_TOKENS, 1.35)
     near(first, tables.FIRST_PROMPT_TOKENS, 1.20)
     assert np.mean(prompt) == pytest.approx(122_379, rel=0.08)

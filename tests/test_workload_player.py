@@ -111,7 +111,7 @@ def test_the_tree_cap_is_exact_and_can_fail(tmp_path: Path) -> None:
 
 
 def test_only_the_idle_time_of_the_whole_system_is_cut_by_the_system_cap(tmp_path: Path) -> None:
-    slow = [row(0, 640), row(3, 700, think_time=100.0)]
+    slow = [row(0, 640), row(102, 700, think_time=100.0)]
     bench = Bench()
     alone = bench.play(from_the_start(bench, [one(tmp_path, slow)], tree_idle_cap_s=None, system_idle_cap_s=10.0))
     assert [t.arrived_s for t in alone] == [0.0, 11.0]

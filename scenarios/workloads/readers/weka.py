@@ -188,11 +188,13 @@ class _Reader:
         starter = 0
         if len(stream) and types:
             starter = STARTERS.index("tool" if "tool_result" in types else "human")
+        before_s = stream.last_t_s
+        t_s = self._start_s(stream, row, at)
         stream.add(
-            t_s=self._start_s(stream, row, at) + base_s,
+            t_s=t_s + base_s,
             prompt_tokens=prompt_tokens,
             output_tokens=output_tokens,
-            think_s=self._wait_s(row, "think_time", at),
+            think_s=self._think_s(row, at, t_s - before_s),
             service_s=self._wait_s(row, "api_time", at),
             ids=ids,
             stop=STOP_CODE.get(stop, STOPS.index("other")),
@@ -215,6 +217,19 @@ class _Reader:
             t_s = before
         stream.last_t_s = t_s
         return t_s
+
+    def _think_s(self, row: dict[str, Any], at: str, interval_s: float) -> float | None:
+        """Return the think time, or None where it cannot be the wait since the previous request's end.
+
+        After a request without `api_time`, producers count it from an earlier end: it exceeds the interval between the
+        starts, and played as it stands it would lengthen the session manyfold.
+        """
+        think_s = self._wait_s(row, "think_time", at)
+        if think_s is not None and think_s > interval_s + TOLERANCE_S:
+            kind = "think_time longer than the interval between the starts"
+            self.repairs.note(kind, at, "taken as missing: the wait is derived from the starts")
+            return None
+        return think_s
 
     def _wait_s(self, row: dict[str, Any], key: str, at: str) -> float | None:
         wait_s = fields.seconds(row, key, at, self.repairs)

@@ -1,0 +1,166 @@
+"""What load so many lanes of a corpus make when every turn takes its recorded time: no queue, no plant, no policy.
+
+It says how large a system must be before one is built: requests and tokens a second, turns in flight, how bunched they
+are, and which share of the prompts a cache of a given size would supply. The cache is an LRU of whole sessions: each
+holds its last prompt, and the least recently used go when the sum exceeds the capacity. It falls off a cliff near
+lanes x mean prompt, the strongest nonlinearity that a controller meets.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from orchestrator.clock import Clock
+from orchestrator.turn import ClassName, TurnId, TurnView
+from orchestrator.virtual_loop import run_virtual
+from plant.truth import Truths, TurnTruth
+from scenarios.trace import bursts
+from scenarios.workloads.blocks import Run, common
+from scenarios.workloads.lanes import LanesSource
+from scenarios.workloads.player import Stage
+from scenarios.workloads.record import ASSUMED_BASE_S, ASSUMED_PER_TOKEN_S
+from scenarios.workloads.script import Script
+
+CAPACITIES_TOKENS = (2_000_000, 5_000_000, 10_000_000, 20_000_000, 50_000_000)
+
+
+class SessionCache:
+    """An LRU of sessions, each with its last prompt, within a capacity in tokens."""
+
+    __slots__ = ("_capacity", "_held", "_used")
+
+    def __init__(self, capacity_tokens: int) -> None:
+        self._capacity = capacity_tokens
+        self._held: OrderedDict[int, int] = OrderedDict()
+        self._used = 0
+
+    def turn(self, session: int, prompt_tokens: int, kept_tokens: int) -> int:
+        """Return the tokens supplied: what the prompt keeps of the session's last one, if that is still held."""
+        before = self._held.pop(session, None)
+        if before is not None:
+            self._used -= before
+        self._held[session] = prompt_tokens
+        self._used += prompt_tokens
+        while self._used > self._capacity:
+            self._used -= self._held.popitem(last=False)[1]
+        return 0 if before is None else kept_tokens
+
+
+@dataclass(slots=True)
+class _Watch:
+    """The turns of one preview."""
+
+    clock: Clock
+    truths: Truths
+    source: LanesSource | None = None
+    at_s: list[float] = field(default_factory=list)
+    end_s: list[float] = field(default_factory=list)
+    prompt: list[int] = field(default_factory=list)
+    output: list[int] = field(default_factory=list)
+    session: list[int] = field(default_factory=list)
+    kept: list[int] = field(default_factory=list)
+    last: dict[int, list[Run]] = field(default_factory=dict)
+
+    def arrive(self, turn: TurnView) -> None:
+        truth: TurnTruth = self.truths.pop(turn.turn_id)
+        served = truth.service_s
+        if served is None:
+            served = ASSUMED_BASE_S + ASSUMED_PER_TOKEN_S * truth.output_tokens
+        runs = [(run.first, run.blocks) for run in turn.context.runs]
+        before = self.last.get(turn.session_id, [])
+        kept = min(common(before, runs) * turn.context.block_tokens, turn.prompt_tokens)
+        self.last[turn.session_id] = runs
+        self.at_s.append(turn.arrived_s)
+        self.end_s.append(turn.arrived_s + served)
+        self.prompt.append(turn.prompt_tokens)
+        self.output.append(truth.output_tokens)
+        self.session.append(turn.session_id)
+        self.kept.append(kept)
+        self.clock.at(turn.arrived_s + served, self.end, turn.turn_id)
+
+    def end(self, turn_id: TurnId) -> None:
+        assert self.source is not None, "set before the start"
+        self.source.ended(turn_id, self.clock.now(), "retired")
+
+
+def preview(
+    scripts: Sequence[Script],
+    *,
+    lanes: int,
+    seed: int,
+    tree_idle_cap_s: float | None = 300.0,
+    start_window: tuple[float, float] = (0.0, 1.0),
+    warmup_s: float = 3_600.0,
+    window_s: float = 7_200.0,
+    capacities_tokens: Sequence[int] = CAPACITIES_TOKENS,
+) -> dict[str, Any]:
+    """Return the load of so many lanes over a window.
+
+    Parameters
+    ----------
+    scripts : sequence of Script
+    lanes : int
+        Live session trees.
+    seed : int
+    tree_idle_cap_s : float, optional
+        The longest idle time of a session; None: none. At equal lanes it changes the load severalfold: state it.
+    start_window : (float, float)
+        Where the first sessions are cut, as shares of their recorded run.
+    warmup_s, window_s : float
+        The window begins after the warm-up; nothing outside it is counted.
+    capacities_tokens : sequence of int
+        Sizes of the session cache.
+
+    Returns
+    -------
+    dict
+        requests_per_s, in_flight_turns (mean, p99), input, new (with the largest cache) and output tokens_per_s,
+        dispersion by width, hit_token_ratio by capacity, turns.
+    """
+
+    async def main(clock: Clock) -> _Watch:
+        watch = _Watch(clock, Truths())
+        stage = Stage(clock=clock, truths=watch.truths, births=itertools.count(), class_name=ClassName("preview"))
+        watch.source = LanesSource(
+            stage, scripts, lanes=lanes, seed=seed, start_window=start_window, tree_idle_cap_s=tree_idle_cap_s
+        )
+        watch.source.start(watch.arrive)
+        await clock.sleep_until(warmup_s + window_s)
+        return watch
+
+    return _figures(run_virtual(main), warmup_s, window_s, capacities_tokens)
+
+
+def _figures(watch: _Watch, warmup_s: float, window_s: float, capacities: Sequence[int]) -> dict[str, Any]:
+    at, end = np.array(watch.at_s), np.array(watch.end_s)
+    close_s = warmup_s + window_s
+    inside = (at >= warmup_s) & (at < close_s)
+    prompt, output = np.array(watch.prompt), np.array(watch.output)
+    hits = {c: _hit(watch, inside, c) for c in capacities}
+    edges = np.arange(warmup_s, close_s, 1.0)
+    in_flight = np.searchsorted(np.sort(at), edges, side="right") - np.searchsorted(np.sort(end), edges, side="right")
+    best = max(hits.values(), default=0.0)
+    return {
+        "turns": int(inside.sum()),
+        "requests_per_s": float(inside.sum() / window_s),
+        "in_flight_turns": float(in_flight.mean()),
+        "in_flight_p99_turns": float(np.percentile(in_flight, 99)),
+        "input_tokens_per_s": float(prompt[inside].sum() / window_s),
+        "new_tokens_per_s": float(prompt[inside].sum() * (1.0 - best) / window_s),
+        "output_tokens_per_s": float(output[inside].sum() / window_s),
+        "dispersion": {f"{w:g}s": bursts.dispersion(at[inside], w) for w in bursts.WIDTHS_S},
+        "hit_token_ratio": {str(c): hit for c, hit in hits.items()},
+    }
+
+
+def _hit(watch: _Watch, inside: Any, capacity_tokens: int) -> float:  # an array of bool
+    cache = SessionCache(capacity_tokens)
+    supplied = [cache.turn(*turn) for turn in zip(watch.session, watch.prompt, watch.kept)]
+    prompts = np.array(watch.prompt)[inside].sum()
+    return float(np.array(supplied)[inside].sum() / prompts) if prompts else 0.0

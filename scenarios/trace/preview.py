@@ -18,7 +18,7 @@ import numpy as np
 
 from orchestrator.clock import Clock
 from orchestrator.turn import ClassName, TurnId, TurnView
-from orchestrator.virtual_loop import run_virtual
+from orchestrator.virtual_clock import run_virtual
 from plant.truth import Truths, TurnTruth
 from scenarios.trace import bursts
 from scenarios.workloads.blocks import Run, common

@@ -110,7 +110,8 @@ def fit_fopdt(t_s: Floats, u: Floats, y: Floats, *, most_dead_time_s: float | No
     found = least_squares(miss, start, bounds=([-np.inf, np.log(step / 10), 0, -np.inf], [np.inf, 30, limit, np.inf]))
     residual, slope = np.asarray(found.fun, dtype=np.float64), np.asarray(found.jac, dtype=np.float64)
     variance = float(residual @ residual) / max(len(y) - 4, 1)
-    covariance = np.linalg.pinv(slope.T @ slope) * variance
+    # Noise that stays for a while (a pool's own counting noise does) leaves fewer independent samples than rows.
+    covariance = np.linalg.pinv(slope.T @ slope) * variance * correlation_length(residual)
     half = Z95 * np.sqrt(np.diag(covariance))
     gain, tau, dead = float(found.x[0]), float(np.exp(found.x[1])), float(found.x[2])
     return FopdtFit(
@@ -171,6 +172,19 @@ def _arx(u: Floats, y: Floats, a_order: int, b_order: int, delay: int, first: in
 def _explained(residual: Floats, y: Floats) -> float:
     total = float(np.sum((y - y.mean()) ** 2))
     return 1 - float(residual @ residual) / total if total > 0 else 0.0
+
+
+def correlation_length(residual: Floats) -> float:
+    """Return 1 + 2 sum of the autocorrelation up to its first zero: how many samples count as one, at least 1."""
+    x = residual - residual.mean()
+    spectrum = np.abs(np.fft.rfft(x, 2 * len(x))) ** 2
+    rho = np.fft.irfft(spectrum)[: len(x)]
+    if rho[0] <= 0:
+        return 1.0
+    rho = rho / rho[0]
+    below = np.flatnonzero(rho <= 0)
+    end = int(below[0]) if len(below) else len(rho)
+    return float(max(1 + 2 * rho[1:end].sum(), 1.0))
 
 
 def is_white(residual: Floats, lags: int = 20) -> bool:

@@ -63,6 +63,7 @@ def analyze(
     scenario: Scenario,
     *,
     identified: TandemModel | None = None,
+    open_per_s: float | None = None,
     verify: bool = False,
     seeds: int = 1,
     jobs: int = 1,
@@ -75,6 +76,8 @@ def analyze(
     scenario : Scenario
     identified : TandemModel, optional
         The plant as an experiment found it; needed where the plant declares no model.
+    open_per_s : float, optional
+        What that plant brings to its decode pool with the door open, turns/s.
     verify : bool
         Also run each candidate and hold the measurement against the prediction.
     seeds, jobs : int
@@ -87,7 +90,7 @@ def analyze(
     UserError
         The plant or the workload has no analysis.
     """
-    plant = plant_of(scenario, identified)
+    plant = plant_of(scenario, identified, open_per_s)
     found = [_one(scenario, candidate, plant) for candidate in scenario.candidates]
     if not verify:
         return found
@@ -96,7 +99,7 @@ def analyze(
         replace(
             one,
             measured=measured[one.candidate],
-            differences=tuple(disagreements(one.prediction, measured[one.candidate], plant.slots)),
+            differences=tuple(disagreements(one.prediction, measured[one.candidate], plant.slots, identified is None)),
         )
         for one in found
     ]

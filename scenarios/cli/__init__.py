@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from scenarios.cli import analyze, check_policy, compare, demo, judge, library, plan, report, run, trace
+from scenarios.cli import analyze, check_policy, compare, demo, identify, judge, library, plan, report, run, trace
 from scenarios.errors import UserError
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command()(run.run)
 app.command()(compare.compare)
 app.command()(report.report)
 app.command()(analyze.analyze)
+app.command()(identify.identify)
 app.command()(judge.judge)
 app.command(name="check-policy")(check_policy.check_policy)
 app.command(name="list")(library.list_scenarios)

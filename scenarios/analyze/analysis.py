@@ -99,7 +99,7 @@ def analyze(
         replace(
             one,
             measured=measured[one.candidate],
-            differences=tuple(disagreements(one.prediction, measured[one.candidate], plant.slots, identified is None)),
+            differences=tuple(disagreements(one.prediction, measured[one.candidate], identified is None)),
         )
         for one in found
     ]

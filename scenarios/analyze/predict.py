@@ -20,7 +20,8 @@ class Prediction:
     """What theory expects of the decode occupancy.
 
     `verdict` None: no prediction is made. Fields are None where theory says nothing. `margins` is empty where there is
-    no linear loop; `facts` holds what belongs to the mechanism (Hopf gain, describing function, roots, set point).
+    no linear loop; `period_tolerance_ratio` is how near a run should come. `facts` holds what belongs to the mechanism
+    (Hopf gain, describing function, roots, set point).
     """
 
     mechanism: str
@@ -29,6 +30,7 @@ class Prediction:
     amplitude_ratio: float | None = None
     damping_ratio: float | None = None
     utilization_ratio: float | None = None
+    period_tolerance_ratio: float = 0.03
     margins: Mapping[str, float | None] = field(default_factory=dict)
     facts: Mapping[str, float | None] = field(default_factory=dict)
 
@@ -116,6 +118,8 @@ def _relay_on_busy(law: RelayOnBusy, plant: Plant, model: TandemModel) -> Predic
         amplitude_ratio=amplitude,
         damping_ratio=0.0,
         utilization_ratio=orbit.utilization_ratio,
+        # Small pools cycle less evenly, and noise crosses a thin band early.
+        period_tolerance_ratio=0.05 if plant.slots <= 200 else 0.03,
         facts=facts,
     )
 
@@ -238,17 +242,19 @@ def _through_the_dead_time(law: Smooth, plant: Plant, model: TandemModel) -> Pre
         "gain_over_hopf": gain / point.gain_per_s,
         "level_turns": level,
     }
-    common = {"utilization_ratio": level / plant.slots, "margins": margins_json(law.linear.loop(model), grid)}
+    margins = margins_json(law.linear.loop(model), grid)
     root = loops.lag_root(residence_s=t, dead_time_s=dead, gain_per_s=gain)
     facts |= {"growth_per_s": root.real}
     if gain >= point.gain_per_s:
         return Prediction(
             mechanism="proportional through the dead time, beyond its Hopf gain: a limit cycle",
             verdict="limit_cycle",
-            period_s=2 * np.pi / abs(root.imag),
+            # Clipping holds the cycle near the critical point, where the describing function of a saturation has it.
+            period_s=point.period_s,
+            period_tolerance_ratio=0.06,
             damping_ratio=0.0,
             facts=facts,
-            margins=common["margins"],  # type: ignore[arg-type]  # a table of two kinds of value
+            margins={name: margins[name] for name in ("gain_margin", "gain_crossing_rad_s")},
         )
     quiet = noise.steady_noise(
         residence_s=t, dead_time_s=dead, gain_per_s=gain, throughput_per_s=level / t, release_fano=0.0
@@ -261,11 +267,12 @@ def _through_the_dead_time(law: Smooth, plant: Plant, model: TandemModel) -> Pre
         + (": noise keeps a cycle up" if seen else ": steady"),
         verdict="quasi_cycle" if seen else _quiet(plant),
         period_s=quiet.period_s if seen else None,
+        period_tolerance_ratio=0.05,
         amplitude_ratio=amplitude if seen else None,
         damping_ratio=float(-root.real / abs(root)) if seen else None,
         facts={**facts, "noise_sd_turns": float(sd), "noise_peak": quiet.peak, "noise_period_s": quiet.period_s},
         utilization_ratio=level / plant.slots,
-        margins=margins_json(law.linear.loop(model), grid),
+        margins=margins,
     )
 
 

@@ -30,7 +30,7 @@ Excitation = Literal["step", "prbs", "relay"]
 # enough that noise does not fill the pool.
 LOW, HIGH = 0.5, 0.75
 MOST_SAMPLES = 4000
-LEAST_EXPLAINED = 0.5
+LEAST_EXPLAINED, MOST_GAIN_ERROR = 0.5, 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,13 +190,14 @@ def _experiment(
 
 def _fitted(t: Floats, u: Floats, x: Floats) -> fits.FopdtFit:
     try:
-        found = fits.fit_fopdt(t, u - u.mean(), x, most_dead_time_s=float(t[-1]) / 10)
+        span = float(t[-1])
+        found = fits.fit_fopdt(t, u, x, most_dead_time_s=span / 10, skip_s=0.2 * span, rising=True)
     except ValueError as error:
         raise UserError(f"no model was found: {error}") from error
-    if found.explained < LEAST_EXPLAINED:
+    if found.explained < LEAST_EXPLAINED or found.gain_ci > MOST_GAIN_ERROR * found.model.gain:
         raise UserError(
-            f"a lag with dead time explains only {found.explained:.0%} of the record: lengthen horizon_s, or hold each "
-            "level longer (--hold-s)"
+            f"the record does not fix a model (explained {found.explained:.0%}, gain {found.model.gain:.3g} +- "
+            f"{found.gain_ci:.2g} s): lengthen horizon_s, or hold each level longer (--hold-s)"
         )
     return found
 

@@ -6,7 +6,20 @@ import sys
 
 import typer
 
-from scenarios.cli import analyze, check_policy, compare, demo, identify, judge, library, plan, report, run, sweep, trace
+from scenarios.cli import (
+    analyze,
+    check_policy,
+    compare,
+    demo,
+    identify,
+    judge,
+    library,
+    plan,
+    report,
+    run,
+    sweep,
+    trace,
+)
 from scenarios.errors import UserError
 
 app = typer.Typer(

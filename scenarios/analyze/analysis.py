@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from policies.design.admission import TandemModel
 from policies.design.structure import Declares, OneForOne, Structure
 from scenarios.analyze.model import Plant, plant_of
-from scenarios.analyze.predict import Prediction, predict
+from scenarios.analyze.predict import predict
+from scenarios.analyze.prediction import Prediction
 from scenarios.analyze.verify import disagreements, measure
 from scenarios.build.laws import admission
 from scenarios.schema.laws import Candidate

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, mode
 from typing import Any
 
-from scenarios.analyze.predict import Prediction
+from scenarios.analyze.prediction import Prediction
 from scenarios.run.many import Job, run_many
 from scenarios.schema.scenario import Scenario
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -93,12 +94,7 @@ def sweep(
     UserError
         A path leads nowhere, a value is refused, or the grid is too large.
     """
-    total = 1
-    for axis in axes:
-        total *= len(axis.values)
-    if not axes or total > MOST_POINTS:
-        raise UserError(f"--grid: {total} points; between 2 and {MOST_POINTS} can be run")
-    grid = [dict(zip([axis.path for axis in axes], values)) for values in product(*(axis.values for axis in axes))]
+    grid = _grid(axes)
     scenarios = [load(file, [*sets, *(f"{path}={value!r}" for path, value in point.items())]) for point in grid]
     name = candidate or scenarios[0].candidates[0].name
     known = [one.name for one in scenarios[0].candidates]
@@ -127,6 +123,13 @@ def sweep(
         for point, key, scenario in zip(grid, keys, scenarios)
     )
     return Sweep(candidate=name, signal=signal, axes=tuple(axes), points=points)
+
+
+def _grid(axes: Sequence[Axis]) -> list[dict[str, float]]:
+    total = prod(len(axis.values) for axis in axes)
+    if not axes or total > MOST_POINTS:
+        raise UserError(f"--grid: {total} points; between 2 and {MOST_POINTS} can be run")
+    return [dict(zip([axis.path for axis in axes], values)) for values in product(*(axis.values for axis in axes))]
 
 
 def _measured(summary: Mapping[str, Any], signal: str) -> dict[str, Any]:

@@ -12,10 +12,11 @@ from orchestrator.reconfigure import ReconfigureSpec
 from orchestrator.recorder import Sink
 from orchestrator.telemetry import TelemetrySpec
 from orchestrator.turn import ClassName
+from plant.cluster import Cluster
 from plant.fluid import Fluid, FluidSpec
 from plant.truth import Truths
 from scenarios.build import laws, plants, workloads
-from scenarios.build.gauges import watch_pools
+from scenarios.build.gauges import watch_pools, watch_tiers
 from scenarios.errors import UserError
 from scenarios.schema.laws import Candidate
 from scenarios.schema.plants import ClusterPlant, FluidPlant
@@ -76,6 +77,8 @@ def orchestrator(
     )
     if isinstance(scenario.plant, ClusterPlant):
         watch_pools(made.recorder, plant, clock)
+    if isinstance(plant, Cluster) and plant.tiers is not None:
+        watch_tiers(made.recorder, plant.tiers, clock)
     return made, source
 
 

@@ -11,6 +11,7 @@ from orchestrator.signals import Role
 from orchestrator.turn import ConfigurationName
 from plant.cluster import Cluster
 from plant.faults import FaultSpec
+from plant.kv.spec import KvSpec
 from plant.rack import FILL_ROLES, ConfigurationSpec, PoolSpec, RackSpec
 from plant.times import LinearTimes, StepTimes
 from plant.truth import Truths
@@ -27,8 +28,8 @@ from scenarios.schema.plants import (
 )
 
 
-def cluster(part: ClusterPlant, clock: Clock, truths: Truths, seed: int = 0) -> Cluster:
-    """Return the cluster of a table; what it refuses becomes one line to the user."""
+def cluster(part: ClusterPlant, clock: Clock, truths: Truths, seed: int = 0, kv: KvSpec | None = None) -> Cluster:
+    """Return the cluster of a table, with the tiers `kv`; what it refuses becomes one line to the user."""
     try:
         return Cluster(
             clock,
@@ -39,6 +40,7 @@ def cluster(part: ClusterPlant, clock: Clock, truths: Truths, seed: int = 0) -> 
                 PoolSpec(configuration=ConfigurationName(own.configuration), workers=own.workers) for own in part.pools
             ],
             faults=[_fault(fault) for fault in part.faults],
+            kv=kv,
             load_stream=stream_key(seed, "plant.loading"),
         )
     except ValueError as error:
@@ -108,6 +110,7 @@ def _fault(fault: Fault) -> FaultSpec:
         until_s=None if fault.for_s is None else fault.at_s + fault.for_s,
         worker=fault.worker,
         rack=fault.rack,
+        link=fault.link,
         factor=math.inf if left == 0.0 else 1.0 / left,
     )
 

@@ -7,6 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from scenarios.errors import UserError
 from scenarios.schema.scenario import Scenario
 from scenarios.schema.traffic import (
@@ -35,6 +37,7 @@ class Prepared:
     corpus: Corpus
     scripts: list[Script]
     is_global: bool
+    median_prompt_tokens: float
     facts: dict[str, Any]  # Any: what JSON holds
 
 
@@ -67,7 +70,7 @@ def _prepared(part: GeneratedConversations | TraceConversations, stamp: tuple[in
     made = scripts(corpus, share_prefix=part.share_prefix)
     if not made:
         raise UserError(f"{corpus.name}: holds no conversation")
-    return Prepared(corpus, made, corpus.scope == "global", _facts(corpus))
+    return Prepared(corpus, made, corpus.scope == "global", _median_prompt(corpus), _facts(corpus))
 
 
 def _options(part: TraceConversations) -> ReadOptions:
@@ -84,6 +87,11 @@ def _options(part: TraceConversations) -> ReadOptions:
 
 def _main_stream(conversation: Conversation) -> Conversation:
     return replace(conversation, streams=(replace(conversation.streams[0], waits={}),))
+
+
+def _median_prompt(corpus: Corpus) -> float:
+    prompts = [stream.prompt_tokens for one in corpus.conversations for stream in one.streams]
+    return float(np.median(np.concatenate(prompts)))
 
 
 def _facts(corpus: Corpus) -> dict[str, Any]:

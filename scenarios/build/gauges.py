@@ -1,4 +1,4 @@
-"""What a cluster's record holds beside the standard signals: each pool's busy slots and KV memory."""
+"""What a cluster's record holds beside the standard signals: each pool's busy slots and KV memory, and the tiers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from orchestrator.ports import Plant
 from orchestrator.recorder import Recorder
 from orchestrator.signals import PlantReading, PoolReading
 from orchestrator.turn import ConfigurationName
+from plant.kv.tiered import TieredStore
 
 
 def watch_pools(recorder: Recorder, plant: Plant, clock: Clock) -> None:
@@ -31,3 +32,20 @@ def watch_pools(recorder: Recorder, plant: Plant, clock: Clock) -> None:
         recorder.gauge(f"pool.{name}.busy_slots", busy(name))
         if at_start.kv_capacity_tokens:
             recorder.gauge(f"pool.{name}.kv_used_ratio", kv(name))
+
+
+def watch_tiers(recorder: Recorder, tiers: TieredStore, clock: Clock) -> None:
+    """Record every figure of the tiers as `kv.<name>`: levels, and sums since the start, as they end each bin."""
+    last: tuple[float, dict[str, float]] = (clock.now(), dict(tiers.values()))
+
+    def read(name: str) -> Callable[[], float]:
+        def value() -> float:
+            nonlocal last
+            if last[0] != clock.now():
+                last = (clock.now(), dict(tiers.values()))
+            return last[1].get(name, 0.0)
+
+        return value
+
+    for name in last[1]:
+        recorder.gauge(f"kv.{name}", read(name))

@@ -10,6 +10,7 @@ from orchestrator.signals import Role
 from plant.tandem import Residence, Tandem
 from plant.truth import Truths
 from scenarios.build.cluster import cluster, gpus
+from scenarios.build.kv import kv_spec
 from scenarios.errors import UserError
 from scenarios.schema.plants import ClusterPlant, FluidPlant, ResidenceLaw, TandemPlant
 from scenarios.schema.scenario import Scenario
@@ -50,7 +51,8 @@ def plant(scenario: Scenario, clock: Clock, truths: Truths, seed: int = 0) -> Pl
         case FluidPlant():
             raise UserError("plant.kind: the fluid plant has no turns to run")
         case ClusterPlant():
-            return cluster(part, clock, truths, seed)
+            kv = None if part.kv is None else kv_spec(part.kv, scenario)
+            return cluster(part, clock, truths, seed, kv)
 
 
 def declared(scenario: Scenario) -> Declared | None:

@@ -58,7 +58,13 @@ EXAMPLES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
             "ramps": [{"begins_s": 3600, "full_s": 5400, "falls_s": 9000, "ends_s": 9600, "add_per_s": 20}],
         },
     },
+    "retention": {
+        "lru": {"capacity_tokens": 1_000_000},
+        "ttl": {"ttl_s": 600.0},
+        "reuse_classifier": {"rebuild_price_per_s": 1.0},
+    },
     "routing": {
+        "state_aware": {"turn_s": 0.5},
         "shortest_work": {"tokens_per_s": 10_000},
         "context_class": {
             "bounds_tokens": [8192],

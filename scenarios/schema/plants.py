@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from orchestrator.signals import Role
 from scenarios.schema.base import Count, NotNegative, Part, Positive, Share
+from scenarios.schema.kv import KvPart
 from scenarios.schema.moe import MoeTimes
 
 
@@ -122,17 +123,19 @@ class Fault(Part):
     for_s: Positive | None = None
     worker: Annotated[int, Field(ge=0)] | None = None
     rack: Annotated[int, Field(ge=0)] | None = None
+    link: str | None = None
     factor_ratio: Share | None = None
 
 
 class ClusterPlant(Part):
-    """Racks of fill, decode or aggregated workers."""
+    """Racks of fill, decode or aggregated workers. Without `kv`, contexts are kept for ever and are everywhere."""
 
     kind: Literal["cluster"]
     configurations: dict[str, Configuration]
     racks: Annotated[tuple[Rack, ...], Field(min_length=1)]
     pools: Annotated[tuple[WorkerPool, ...], Field(min_length=1)]
     faults: tuple[Fault, ...] = ()
+    kv: KvPart | None = None
 
 
 Plant = Annotated[TandemPlant | FluidPlant | ClusterPlant, Field(discriminator="kind")]

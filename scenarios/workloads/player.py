@@ -228,7 +228,7 @@ class Player:
             key, output_tokens = mix(key, tree.warm_sent), 1
         self._live[turn_id] = (tree, s, k)
         draws = tuple(uniform(stage.draw_stream, key, j) for j in range(stage.draws)) if stage.draws else ()
-        stage.truths[turn_id] = TurnTruth(output_tokens, draws, part.service_s[k])
+        stage.truths[turn_id] = TurnTruth(output_tokens, draws, part.service_s[k], part.waits_for[k])
         session = tree.key & SESSION_MASK if s == 0 else tree.keys[s] & SESSION_MASK
         chain = part.chain(k, tree.scope, tree.script.block_tokens)
         now_s = stage.clock.now()

@@ -18,7 +18,7 @@ from orchestrator.rng import mix
 from orchestrator.turn import KvChain, KvRun
 from scenarios.workloads import blocks
 from scenarios.workloads.blocks import Run
-from scenarios.workloads.record import Conversation, Corpus, Stream
+from scenarios.workloads.record import STOPS, Conversation, Corpus, Stream
 
 Node = tuple[int, int]
 """(stream, ordinal) of a request."""
@@ -35,6 +35,7 @@ class Part:
     prompt_tokens: list[int]
     output_tokens: list[int]
     service_s: list[float | None]
+    waits_for: list[str]
     runs: list[tuple[Run, ...]]
     headed: list[bool]
     head: KvRun | None
@@ -113,6 +114,7 @@ def _single(conversation: Conversation, k: int) -> Script:
         prompt_tokens=[int(stream.prompt_tokens[k])],
         output_tokens=[int(stream.output_tokens[k])],
         service_s=[None if service_s != service_s else service_s],
+        waits_for=[""],
         runs=[tuple(stream.runs(k))],
         headed=[False],
         head=None,
@@ -171,11 +173,21 @@ def _part(
         prompt_tokens=stream.prompt_tokens.tolist(),
         output_tokens=stream.output_tokens.tolist(),
         service_s=service,
+        waits_for=_waits_for(stream),
         runs=own,
         headed=headed,
         head=head,
         after=after,
     )
+
+
+def _waits_for(stream: Stream) -> list[str]:
+    """Return what the session does after each answer, as the answer shows; a sub-agent's last one ends its session."""
+    known = {STOPS.index("tool_use"): "tool", STOPS.index("end_turn"): "human"}
+    waits = [known.get(stop, "") for stop in stream.stop.tolist()]
+    if waits and stream.relation in ("spawn", "background"):
+        waits[-1] = "ended"
+    return waits
 
 
 def _behead(

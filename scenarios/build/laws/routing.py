@@ -14,6 +14,7 @@ from policies.routing.power_of_two import PowerOfTwo
 from policies.routing.prefix_affinity import PrefixAffinity
 from policies.routing.round_robin import RoundRobin
 from policies.routing.shortest_work import ShortestWork
+from policies.routing.state_aware import StateAware
 from scenarios.build.laws.file import router_from_file
 from scenarios.schema.laws import FileLaw
 from scenarios.schema.laws import routing as parts
@@ -37,6 +38,8 @@ def router_maker(part: parts.Routing) -> Callable[[], Router]:
                 relative_ratio=part.relative_ratio,
                 least_tokens=part.least_tokens,
             )
+        case parts.StateAware():
+            return partial(StateAware, turn_s=part.turn_s, choices=part.choices)
         case parts.ShortestWork():
             return partial(ShortestWork, tokens_per_s=part.tokens_per_s, choices=part.choices)
         case parts.Backpressure():

@@ -72,7 +72,23 @@ class ContextClass(Part):
         return self
 
 
+class StateAware(Part):
+    """Where the turn is ready first: queueing against transfer against rebuilding."""
+
+    kind: Literal["state_aware"]
+    turn_s: NotNegative
+    choices: Count = 2
+
+
 Routing = Annotated[
-    LeastLoaded | PowerOfTwo | RoundRobin | PrefixAffinity | ShortestWork | Backpressure | ContextClass | FileLaw,
+    LeastLoaded
+    | StateAware
+    | PowerOfTwo
+    | RoundRobin
+    | PrefixAffinity
+    | ShortestWork
+    | Backpressure
+    | ContextClass
+    | FileLaw,
     Field(discriminator="kind"),
 ]

@@ -1,0 +1,47 @@
+"""Keep every context for a fixed time after its last use.
+
+    discard when  now - t_last >= ttl        s
+    demote when   now - t_last >= demote     s (None: never)
+
+A full tier evicts the least recently used all the same. Source: provider caches with a 5-minute or 1-hour life
+(TraceLab measured hit shares of 85 to 99 % between 1 minute and 1 hour). Missing data: reads none.
+"""
+
+from __future__ import annotations
+
+import math
+
+from orchestrator.ports import Cadence
+from orchestrator.signals import RetentionCommand, RetentionReading, RetentionRule
+
+KINDS = ("tool", "human", "unknown")
+
+
+class Ttl:
+    """Time to live.
+
+    Parameters
+    ----------
+    cadence : Cadence
+    ttl_s : float
+        Life of an idle context.
+    demote_s : float or None
+        When it goes a tier down.
+    capacity_tokens : int or None
+        Most tokens that the shared tier keeps; None: what its memory holds.
+    """
+
+    def __init__(
+        self, cadence: Cadence, *, ttl_s: float, demote_s: float | None = None, capacity_tokens: int | None = None
+    ) -> None:
+        self.cadence = cadence
+        demote_s = math.inf if demote_s is None else demote_s
+        rules = [RetentionRule(kind=kind, demote_after_s=demote_s, discard_after_s=ttl_s) for kind in KINDS]
+        rules += [
+            RetentionRule(kind=kind, demote_after_s=math.inf, discard_after_s=0.0) for kind in ("ended", "compacted")
+        ]
+        self._command = RetentionCommand(rules=tuple(rules), order="lru", capacity_tokens=capacity_tokens)
+
+    def act(self, y: RetentionReading) -> RetentionCommand:
+        """Return the one command."""
+        return self._command

@@ -1,0 +1,107 @@
+"""From the table of tiers to their spec, held to the blocks and the contexts of the workload."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from plant.kv.spec import KvSpec, TierSpec
+from plant.presets.hardware import HARDWARE
+from scenarios.build.conversations import prepared
+from scenarios.errors import UserError, nearest
+from scenarios.schema.kv import KvPart, ServedTier, Tier
+from scenarios.schema.scenario import Scenario
+from scenarios.schema.traffic import MixtureWorkload, Played, ReplayWorkload
+
+GB_HOUR = 1e9 * 3600.0
+NO_TRACE_BLOCK_TOKENS = 64
+
+
+def kv_spec(part: KvPart, scenario: Scenario) -> KvSpec:
+    """Return the tiers of a table.
+
+    Raises
+    ------
+    UserError
+        Trace and engine count in blocks that do not divide; the shared tier is smaller than one context; no such
+        hardware.
+    """
+    block, typical = _blocks_and_context(scenario)
+    engine = part.engine_block_tokens
+    if engine % block and block % engine:
+        raise UserError(
+            f"plant.kv.engine_block_tokens = {engine}: neither divides the trace's blocks of {block} tokens nor is "
+            f"divided by them; {block} or a multiple of it would be right"
+        )
+    capacity = part.network.capacity_bytes
+    if capacity is not None and capacity / part.replicas < typical * part.bytes_per_token:
+        raise UserError(
+            f"plant.kv.network.capacity_bytes = {capacity:g}: holds not one context of this workload, whose median "
+            f"prompt of {typical:,.0f} tokens is {typical * part.bytes_per_token * part.replicas:.4g} bytes"
+        )
+    for candidate in scenario.candidates:
+        tokens = getattr(candidate.retention, "capacity_tokens", None)
+        if tokens is not None and tokens < typical:
+            raise UserError(
+                f"candidates.{candidate.name}.retention.capacity_tokens = {tokens}: holds not one context of this "
+                f"workload, whose median prompt is {typical:,.0f} tokens"
+            )
+    nics, nic_rate, host_rate = _links(part)
+    node = None if part.node is None else _tier(part.node)
+    if node is not None and math.isinf(node.bytes_per_s) and host_rate is not None:
+        node = replace(node, bytes_per_s=host_rate)
+    settings = part.model_dump(
+        exclude={
+            *("hardware", "gpus_per_worker", "node", "network", "ssd", "engine_block_tokens"),
+            *("nics", "nic_bytes_per_s", "hbm_price_per_gb_hour"),
+        }
+    )
+    try:
+        return KvSpec(
+            node=node,
+            network=_tier(part.network),
+            ssd=None if part.ssd is None else _tier(part.ssd),
+            block_tokens=block,
+            reuse_tokens=engine,
+            nics=nics,
+            nic_bytes_per_s=nic_rate,
+            hbm_price_per_byte_s=part.hbm_price_per_gb_hour / GB_HOUR,
+            **settings,
+        )
+    except ValueError as error:
+        raise UserError(f"plant.{error}") from error
+
+
+def _blocks_and_context(scenario: Scenario) -> tuple[int, float]:
+    """Return the workload's block and its median prompt, in tokens; 0: it has no contexts."""
+    workload = scenario.workload
+    parts = workload.parts.values() if isinstance(workload, MixtureWorkload) else [workload]
+    played = [prepared(one.conversations) for one in parts if isinstance(one, Played | ReplayWorkload)]
+    sizes = sorted({script.block_tokens for one in played for script in one.scripts})
+    if len(sizes) > 1:
+        raise UserError(f"plant.kv: the workload's traces count in blocks of {sizes} tokens; tiers need one size")
+    medians = [one.median_prompt_tokens for one in played]
+    return (sizes[0] if sizes else NO_TRACE_BLOCK_TOKENS), max(medians, default=0.0)
+
+
+def _links(part: KvPart) -> tuple[int, float, float | None]:
+    """Return NICs, the rate of one, and the host link's, as given or as the hardware has them."""
+    rate = math.inf if part.nic_bytes_per_s is None else part.nic_bytes_per_s
+    if part.hardware is None:
+        return part.nics or 1, rate, None
+    chip = HARDWARE.get(part.hardware)
+    if chip is None:
+        raise UserError(f"plant.kv.hardware: no {part.hardware}{nearest(part.hardware, HARDWARE)}")
+    if part.nic_bytes_per_s is None:
+        rate = chip.nic_bytes_per_s
+    return part.nics or part.gpus_per_worker, rate, chip.host_link_bytes_per_s * part.gpus_per_worker
+
+
+def _tier(part: Tier) -> TierSpec:
+    return TierSpec(
+        capacity_bytes=math.inf if part.capacity_bytes is None else part.capacity_bytes,
+        bytes_per_s=math.inf if part.bytes_per_s is None else part.bytes_per_s,
+        latency_s=part.latency_s,
+        price_per_byte_s=part.price_per_gb_hour / GB_HOUR,
+        servers=part.servers if isinstance(part, ServedTier) else 1,
+    )

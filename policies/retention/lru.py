@@ -31,7 +31,7 @@ class Lru:
     def __init__(self, cadence: Cadence, *, capacity_tokens: int | None = None, keep_compacted: bool = False) -> None:
         self.cadence = cadence
         life_s = math.inf if keep_compacted else 0.0
-        rule = RetentionRule(kind="compacted", demote_after_s=math.inf, discard_after_s=life_s)
+        rule = RetentionRule(kind="compacted", demote_after_s=life_s, discard_after_s=life_s)
         self._command = RetentionCommand(rules=(rule,), order="lru", capacity_tokens=capacity_tokens)
 
     def act(self, y: RetentionReading) -> RetentionCommand:

@@ -56,7 +56,7 @@ class ReuseClassifier:
         idle = [sum(kind.idle[i] for kind in y.reuse) for i in range(len(y.reuse[0].ages_s))] if y.reuse else []
         back = [sum(kind.reused[i] for kind in y.reuse) for i in range(len(idle))]
         everyone = [b / n if n else 0.0 for b, n in zip(back, idle)]
-        rules = [RetentionRule(kind="compacted", demote_after_s=math.inf, discard_after_s=0.0)]
+        rules = [RetentionRule(kind="compacted", demote_after_s=0.0, discard_after_s=0.0)]
         for kind in y.reuse:
             if kind.kind == "compacted":
                 continue

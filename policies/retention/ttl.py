@@ -9,8 +9,6 @@ A full tier evicts the least recently used all the same. Source: provider caches
 
 from __future__ import annotations
 
-import math
-
 from orchestrator.ports import Cadence
 from orchestrator.signals import RetentionCommand, RetentionReading, RetentionRule
 
@@ -35,11 +33,9 @@ class Ttl:
         self, cadence: Cadence, *, ttl_s: float, demote_s: float | None = None, capacity_tokens: int | None = None
     ) -> None:
         self.cadence = cadence
-        demote_s = math.inf if demote_s is None else demote_s
+        demote_s = ttl_s if demote_s is None else min(demote_s, ttl_s)
         rules = [RetentionRule(kind=kind, demote_after_s=demote_s, discard_after_s=ttl_s) for kind in KINDS]
-        rules += [
-            RetentionRule(kind=kind, demote_after_s=math.inf, discard_after_s=0.0) for kind in ("ended", "compacted")
-        ]
+        rules += [RetentionRule(kind=kind, demote_after_s=0.0, discard_after_s=0.0) for kind in ("ended", "compacted")]
         self._command = RetentionCommand(rules=tuple(rules), order="lru", capacity_tokens=capacity_tokens)
 
     def act(self, y: RetentionReading) -> RetentionCommand:

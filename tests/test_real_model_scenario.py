@@ -1,4 +1,4 @@
-"""A scenario whose seconds are those of a real model: what its placements make of it, and that it runs on real traffic."""
+"""Seconds of a real model in a scenario: what its placements make of it, and that it runs on real traffic."""
 
 from __future__ import annotations
 

@@ -32,8 +32,11 @@ class VirtualClock:
 def run_virtual(main: Callable[[VirtualClock], Coroutine[Any, Any, T]], start_s: float = 0.0) -> T:
     """Run `main(clock)` to its end on a fresh virtual loop, without garbage collection in between.
 
-    Collection is off because a run makes few cycles and many live tasks, each of which every pass would visit.
+    Collection is off because a run makes few cycles and many live tasks, each of which every pass would visit. A loop
+    that runs already, as a notebook's does, is set aside meanwhile: it is blocked as by any call that takes its time.
     """
+    outer = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
     loop = VirtualLoop(start_s)
     clock = VirtualClock(loop)
     collecting = gc.isenabled()
@@ -42,6 +45,7 @@ def run_virtual(main: Callable[[VirtualClock], Coroutine[Any, Any, T]], start_s:
         return loop.run_until_complete(main(clock))
     finally:
         _close(loop)
+        asyncio._set_running_loop(outer)
         if collecting:
             gc.enable()
         if loop.scheduled > COLLECT_EVENTS:  # a pass over the whole process costs more than a short run leaves behind

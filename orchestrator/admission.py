@@ -61,7 +61,7 @@ class _Lane:
 
 
 class Door:
-    """Admission gate: `admit` waits until the turn may go on; `set` moves the actuator.
+    """Admission gate: `enter` puts a turn in line; `set` moves the actuator.
 
     Parameters
     ----------
@@ -73,6 +73,8 @@ class Door:
         Key of the random stream that decides which arrivals are shed.
     released : callable
         Told of every turn at its release; the ledger has moved it to FILLING by then.
+    told : bool
+        False: nobody is let in before the first command, so that a law speaks before its first turn.
     """
 
     def __init__(
@@ -83,12 +85,13 @@ class Door:
         limits: DoorLimits,
         shed_stream: int,
         released: Callable[[Turn], None],
+        told: bool = True,
     ) -> None:
         self._clock, self._ledger, self._limits, self._stream = clock, ledger, limits, shed_stream
         self._released = released
         self._lanes = [_Lane(spec, counts) for spec, counts in zip(classes, ledger.classes, strict=True)]
         self._sole = self._lanes[0] if len(self._lanes) == 1 else None
-        self._open = True
+        self._open, self._told = True, told
         self._rate = limits.max_release_per_s
         self._rate_set_s = 0.0
         self._cap: int | None = None
@@ -127,7 +130,7 @@ class Door:
     def _goes_now(self, lane: _Lane) -> bool:
         """Tell whether a turn that joins this lane would be released at once, and so never wait."""
         self._drop_gone()
-        if lane.waiting or not self._open or self._timer is not None:
+        if lane.waiting or not self._open or not self._told or self._timer is not None:
             return False
         self._accrue(self._clock.now())
         in_flight = self._ledger.in_flight.value
@@ -159,6 +162,7 @@ class Door:
     def set(self, command: AdmissionCommand) -> None:
         """Apply a command: clip the rate to the limits, slew it, and release what may go now."""
         now_s = self._clock.now()
+        self._told = True
         self._accrue(now_s)
         if command.gate_open is not None:
             self._open = command.gate_open
@@ -205,7 +209,7 @@ class Door:
 
     def pump(self) -> None:
         """Release every turn that may go at this instant, and set the timer for the next one."""
-        if self._timer is not None or self._pumping or not self._open:
+        if self._timer is not None or self._pumping or not self._open or not self._told:
             return
         self._pumping = True  # a release may bring the next arrival, and so this call again
         rate = self._rate

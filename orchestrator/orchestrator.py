@@ -94,7 +94,13 @@ class Orchestrator:
         self._slots = Level()
         self.recorder = Recorder(clock, self.ledger, self.slots, spec.bin_s, sink, spec.record_moves)
         self._door = Door(
-            clock, self.ledger, list(spec.classes), spec.door, stream_key(spec.seed, "shed"), self._released
+            clock,
+            self.ledger,
+            list(spec.classes),
+            spec.door,
+            stream_key(spec.seed, "shed"),
+            self._released,
+            told="admission" not in laws,
         )
         self._prefillers = Pool(clock, plant, fill_routers, spec.snapshot_s)
         self._midfillers = Pool(clock, plant, fill_routers, spec.snapshot_s)

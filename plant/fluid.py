@@ -5,8 +5,8 @@
     x' = j - x / T                       in a slot, j the joining rate   turns; x <= N, and b > 0 only where x = N
 
 u is what the door releases: the commanded rate, clipped to the actuator, within the cap on w + b + x. Erlang
-residence is a chain of `stages` equal stages; fixed residence is a second delay line. A step keeps each stage's
-exponential exact, so the step only samples the joins.
+residence is a chain of `stages` equal stages; fixed residence is a second delay line. A step takes the share h/T out
+of a stage, so that a full pool retires N/T exactly and the mean stay is T whatever the step.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class Fluid:
     Raises
     ------
     ValueError
-        The residence law has no fluid form (lognormal), or the law is event-triggered and has no period.
+        The residence law has no fluid form (lognormal), the law is event-triggered and has no period, or an endless
+        line stands before a door without a highest rate.
     """
 
     def __init__(self, spec: FluidSpec, law: Policy[AdmissionReading, AdmissionCommand]) -> None:
@@ -70,6 +71,8 @@ class Fluid:
             raise ValueError("a lognormal residence has no fluid form; use exponential, erlang or fixed")
         if not isinstance(law.cadence, Every):
             raise ValueError("an event-triggered law needs turns; the fluid plant has none")
+        if spec.arrivals_per_s is None and not math.isfinite(spec.max_release_per_s):
+            raise ValueError("an endless line needs a highest rate to flow at: state admission.max_release_per_s")
         self._spec, self._law = spec, law
         h = spec.step_s
         self._every = max(1, round(law.cadence.period_s / h))
@@ -78,7 +81,7 @@ class Fluid:
         self._held: deque[float] = deque([0.0] * round(spec.residence.mean_s / h) if fixed else [])
         stages = spec.residence.stages if spec.residence.shape == "erlang" else 1
         self._stages = [0.0] * stages
-        self._leaves = 1.0 - math.exp(-h * stages / spec.residence.mean_s)
+        self._leaves = min(1.0, h * stages / spec.residence.mean_s)
         self._in_line = self._buffer = self._busy = 0.0
         self._backlog = spec.waiting_turns
         self._arrived = self._released = self._retired = 0.0
@@ -151,7 +154,7 @@ class Fluid:
             flying = self._in_line + self._buffer + self._busy
             most = min(most, max(0.0, command.in_flight_cap_turns - flying))
         if spec.arrivals_per_s is None:
-            u = most if math.isfinite(most) else 0.0
+            u = min(most, spec.max_release_per_s * h)
             self._arrived += u
         else:
             u = min(most, self._backlog)

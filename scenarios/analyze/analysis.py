@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from policies.design.admission import TandemModel
 from policies.design.structure import Declares, OneForOne, Structure
 from scenarios.analyze.model import Plant, plant_of
-from scenarios.analyze.predict import predict
-from scenarios.analyze.prediction import Prediction
+from scenarios.analyze.predict import Prediction, predict
 from scenarios.analyze.verify import disagreements, measure
 from scenarios.build.laws import admission
 from scenarios.schema.laws import Candidate
@@ -64,7 +63,6 @@ def analyze(
     scenario: Scenario,
     *,
     identified: TandemModel | None = None,
-    open_per_s: float | None = None,
     verify: bool = False,
     seeds: int = 1,
     jobs: int = 1,
@@ -77,8 +75,6 @@ def analyze(
     scenario : Scenario
     identified : TandemModel, optional
         The plant as an experiment found it; needed where the plant declares no model.
-    open_per_s : float, optional
-        What that plant brings to its decode pool with the door open, turns/s.
     verify : bool
         Also run each candidate and hold the measurement against the prediction.
     seeds, jobs : int
@@ -91,7 +87,7 @@ def analyze(
     UserError
         The plant or the workload has no analysis.
     """
-    plant = plant_of(scenario, identified, open_per_s)
+    plant = plant_of(scenario, identified)
     found = [_one(scenario, candidate, plant) for candidate in scenario.candidates]
     if not verify:
         return found
@@ -100,7 +96,7 @@ def analyze(
         replace(
             one,
             measured=measured[one.candidate],
-            differences=tuple(disagreements(one.prediction, measured[one.candidate], identified is None)),
+            differences=tuple(disagreements(one.prediction, measured[one.candidate], plant.slots)),
         )
         for one in found
     ]

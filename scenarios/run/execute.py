@@ -137,7 +137,15 @@ def _simulate(
         }
         return ended
 
-    return run_virtual(main) if rate is None else run_real(main, rate)
+    try:
+        return run_virtual(main) if rate is None else run_real(main, rate)
+    except BaseExceptionGroup as group:  # the task group's wrapping says nothing to a user
+        mistake: BaseException = group
+        while isinstance(mistake, BaseExceptionGroup):
+            mistake = mistake.exceptions[0]
+        if isinstance(mistake, UserError):
+            raise mistake from None
+        raise
 
 
 def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, data: RunData) -> RunData:

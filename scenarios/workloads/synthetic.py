@@ -19,8 +19,11 @@ from orchestrator.clock import Clock
 from orchestrator.rng import mix_block, stream_key, uniforms
 from orchestrator.turn import EMPTY_CHAIN, ClassName, TurnId, TurnView
 from plant.truth import Truths, TurnTruth
+from scenarios.errors import UserError
 
 BLOCK_TURNS = 4096
+# More turns let in at one instant than any pool holds: the door has neither a rate nor a cap.
+AT_ONCE_TURNS = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +127,7 @@ class Saturated:
     def __init__(self, clock: Clock, factory: TurnFactory, waiting_turns: int) -> None:
         self._clock, self._factory, self._waiting = clock, factory, waiting_turns
         self._arrive: Callable[[TurnView], None] | None = None
+        self._instant_s, self._at_once = -1.0, 0
 
     def start(self, arrive: Callable[[TurnView], None]) -> None:
         """Fill the front door."""
@@ -132,8 +136,16 @@ class Saturated:
             arrive(self._factory.next(self._clock.now()))
 
     def admitted(self, turn_id: TurnId, at_s: float) -> None:
-        """Replace the turn that was let in."""
+        """Replace the turn that was let in; raises UserError where the door would let in turns without end."""
         assert self._arrive is not None
+        if at_s != self._instant_s:
+            self._instant_s, self._at_once = at_s, 0
+        self._at_once += 1
+        if self._at_once > AT_ONCE_TURNS + self._waiting:
+            raise UserError(
+                f"workload.kind saturated: the door let in {self._at_once} turns at t = {at_s:g} s and would not "
+                "stop; state admission.max_release_per_s, or a law that sets a rate or a cap"
+            )
         self._arrive(self._factory.next(at_s))
 
     def ended(self, turn_id: TurnId, at_s: float, outcome: str) -> None:

@@ -111,6 +111,18 @@ def test_a_context_that_fits_no_worker_fails_in_its_own_bucket() -> None:
     run_virtual(main)
 
 
+def test_no_turn_is_let_in_before_the_law_has_spoken() -> None:
+    async def main(clock: VirtualClock) -> None:
+        law = Says(AdmissionCommand(in_flight_cap_turns=2))
+        world = World(clock, burst(5), laws={"admission": law})
+        await world.run()
+        assert law.seen[0].backlog_turns == 5
+        assert max(world.sink.bins["in_flight_turns_max"]) == 2
+        assert world.source.admissions[:2] == [(0, 0.0), (1, 0.0)]
+
+    run_virtual(main)
+
+
 # ------------------------------------------------ cancellation
 @pytest.mark.parametrize(
     ("at_s", "stage"),

@@ -159,7 +159,7 @@ def test_a_proportional_gate_loses_stability_at_the_hopf_gain(
         swings.append(np.abs(busy[-len(busy) // 10 :]).max())
     # Above the gain the cycle grows until the rate is clipped at 0: base / k = 500 / (k T) from the setpoint.
     clipped = 500.0 / (1.05 * critical * residence_s)
-    assert swings[0] < 0.1 * clipped
+    assert swings[0] < 0.2 * clipped
     assert swings[1] > clipped
 
 

@@ -111,6 +111,6 @@ def test_a_run_that_disagrees_with_its_theory_makes_verify_exit_with_one(
 def test_steady_and_constant_are_the_same_prediction_and_only_what_was_predicted_is_compared() -> None:
     (hold,) = analyze(load("open_loop_null"))
     same = {"verdict": "constant", "period_s": None, "damping_ratio": None, "utilization_ratio": 0.7812}
-    assert disagreements(hold.prediction, same, 512) == []
+    assert disagreements(hold.prediction, same) == []
     other = {**same, "verdict": "limit_cycle", "utilization_ratio": 0.9}
-    assert len(disagreements(hold.prediction, other, 512)) == 2
+    assert len(disagreements(hold.prediction, other)) == 2

@@ -16,8 +16,8 @@ from scenarios.workloads.record import Corpus
 from scenarios.workloads.script import scripts
 from tests.workload_kit import trace
 
-SEEDS = {16: 10, 64: 4, 256: 2}
-"""More lanes need fewer seeds: two of 256 lanes hold as many turns as thirty of 16."""
+SEEDS = {16: 10, 64: 4, 256: 3}
+"""More lanes need fewer seeds: three of 256 lanes hold as many turns as fifty of 16."""
 
 
 @lru_cache(maxsize=1)
@@ -49,7 +49,7 @@ def test_lanes_of_generated_and_of_recorded_sessions_make_the_same_load(lanes: i
     real = scripts(recorded())
     runs: dict[str, list[dict[str, Any]]] = {"recorded": [], "generated": []}
     for seed in range(SEEDS[lanes]):
-        made = scripts(generate("agentx", sessions=300, seed=seed))
+        made = scripts(generate("agentx", sessions=700, seed=seed))
         runs["recorded"].append(preview(real, lanes=lanes, seed=seed))
         runs["generated"].append(preview(made, lanes=lanes, seed=seed))
     for figure in ("requests_per_s", "in_flight_turns"):

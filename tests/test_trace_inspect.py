@@ -185,3 +185,14 @@ def test_every_preset_prints_its_statistics_beside_the_target(preset: str, tmp_p
     assert told.exit_code == 0, told.output
     assert "published" in told.output
     assert detect.read(tmp_path / "g.parquet").digest() == generate(preset, sessions=30, seed=1).digest()
+
+
+def test_a_preview_states_its_conventions_beside_the_load(tmp_path: Path) -> None:
+    path = written(tmp_path, *(conversation([row(60 * k, 640 + 64 * k) for k in range(5)], f"c{n}") for n in range(4)))
+    told = run("lanes", path, "--lanes", 3, "--seeds", 2, "--window-s", 600, "--idle-cap-s", 30)
+    assert told.exit_code == 0, told.output
+    assert "idle cap 30 s" in " ".join(told.output.split())
+    figures = json.loads(run("lanes", path, "--lanes", 3, "--seeds", 2, "--window-s", 600, "--json").output)
+    # A turn of 2 s every 3 s (its think time is 1 s), on each of three lanes; sub-second edges at the window's ends.
+    assert figures["requests_per_s"] == pytest.approx(3 / 3.0, rel=0.25)
+    assert figures["hit_token_ratio"]["2000000"] > 0.5

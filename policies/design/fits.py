@@ -73,44 +73,62 @@ def fopdt_response(t_s: Floats, u: Floats, gain: float, tau_s: float, dead_time_
     return np.concatenate([[0.0], np.asarray(lfilter([1.0], [1.0, -decay], drive))[:-1]])
 
 
-def fit_fopdt(t_s: Floats, u: Floats, y: Floats, *, most_dead_time_s: float | None = None) -> FopdtFit:
-    """Fit a lag with dead time to an experiment around rest.
+def fit_fopdt(
+    t_s: Floats,
+    u: Floats,
+    y: Floats,
+    *,
+    most_dead_time_s: float | None = None,
+    skip_s: float = 0.0,
+    rising: bool = False,
+) -> FopdtFit:
+    """Fit a lag with dead time to an experiment.
 
     Parameters
     ----------
     t_s, u, y : ndarray
-        Equal samples, shape (n,): time, input (held from each sample to the next), output. The output's level before
-        the input first moves is its rest.
+        Equal samples, shape (n,): time, input (held from each sample to the next), output.
     most_dead_time_s : float, optional
         Largest dead time to look for; a third of the record by default.
+    skip_s : float
+        How much of the record's start only leads in: what came before it is unknown, and must have died away by then.
+    rising : bool
+        True where the output is known to rise with the input.
 
     Raises
     ------
     ValueError
-        When the input never moves, or the record is shorter than 20 samples.
+        When the input never moves, the record is shorter than 20 samples, or the output falls though `rising`.
     """
     moved = np.flatnonzero(u != u[0])
     if len(t_s) < 20 or len(moved) == 0:
         raise ValueError("the input never moves in a record of at least 20 samples: excite it with step, relay or prbs")
     step, span = float(t_s[1] - t_s[0]), float(t_s[-1] - t_s[0])
-    rest = float(y[: max(int(moved[0]), 1)].mean())
+    first = int(skip_s / step)
     limit = most_dead_time_s if most_dead_time_s is not None else span / 3
 
     def miss(p: Floats) -> Floats:
         missed: Floats = fopdt_response(t_s, u, p[0], float(np.exp(p[1])), float(p[2])) + p[3] - y
-        return missed
+        return missed[first:]
 
     # The cost has one valley a dead time: a coarse scan finds the right one before least squares refines it.
     starts = [
-        np.array([_gain_for(t_s, u, y - rest, tau, dead), np.log(tau), dead, rest])
+        _start(t_s, u, y, float(tau), float(dead), first)
         for dead in np.linspace(0, limit, 13)
         for tau in np.geomspace(2 * step, span / 3, 6)
     ]
+    # A periodic input fits as well with the other sign half a period later, unless the sign is known.
+    starts = [p for p in starts if p[0] > 0 or not rising]
+    if not starts:
+        raise ValueError("the output does not rise with the input at any dead time")
     start = min(starts, key=lambda p: float(np.sum(miss(p) ** 2)))
-    found = least_squares(miss, start, bounds=([-np.inf, np.log(step / 10), 0, -np.inf], [np.inf, 30, limit, np.inf]))
+    found = least_squares(
+        miss, start, bounds=([0.0 if rising else -np.inf, np.log(step / 10), 0, -np.inf], [np.inf, 30, limit, np.inf])
+    )
     residual, slope = np.asarray(found.fun, dtype=np.float64), np.asarray(found.jac, dtype=np.float64)
     variance = float(residual @ residual) / max(len(y) - 4, 1)
-    covariance = np.linalg.pinv(slope.T @ slope) * variance
+    # Noise that stays for a while (a pool's own counting noise does) leaves fewer independent samples than rows.
+    covariance = np.linalg.pinv(slope.T @ slope) * variance * correlation_length(residual)
     half = Z95 * np.sqrt(np.diag(covariance))
     gain, tau, dead = float(found.x[0]), float(np.exp(found.x[1])), float(found.x[2])
     return FopdtFit(
@@ -118,15 +136,18 @@ def fit_fopdt(t_s: Floats, u: Floats, y: Floats, *, most_dead_time_s: float | No
         gain_ci=float(half[0]),
         tau_ci_s=float(half[1] * tau),
         dead_time_ci_s=float(half[2]),
-        explained=_explained(residual, y),
+        explained=_explained(residual, y[first:]),
         white=is_white(residual),
     )
 
 
-def _gain_for(t_s: Floats, u: Floats, y: Floats, tau_s: float, dead_time_s: float) -> float:
-    shape = fopdt_response(t_s, u, 1.0, tau_s, dead_time_s)
-    power = float(shape @ shape)
-    return float(shape @ y) / power if power > 0 else 0.0
+def _start(t_s: Floats, u: Floats, y: Floats, tau_s: float, dead_time_s: float, first: int) -> Floats:
+    # For a lag and a dead time, gain and rest follow by a straight line.
+    shape = fopdt_response(t_s, u, 1.0, tau_s, dead_time_s)[first:]
+    if float(np.ptp(shape)) == 0.0:
+        return np.array([0.0, np.log(tau_s), dead_time_s, float(y.mean())])
+    gain, rest = np.polyfit(shape, y[first:], 1)
+    return np.array([gain, np.log(tau_s), dead_time_s, rest])
 
 
 def fit_arx(u: Floats, y: Floats, *, a_order: int = 1, b_order: int = 1, delay: int | None = None) -> ArxFit:
@@ -171,6 +192,19 @@ def _arx(u: Floats, y: Floats, a_order: int, b_order: int, delay: int, first: in
 def _explained(residual: Floats, y: Floats) -> float:
     total = float(np.sum((y - y.mean()) ** 2))
     return 1 - float(residual @ residual) / total if total > 0 else 0.0
+
+
+def correlation_length(residual: Floats) -> float:
+    """Return 1 + 2 sum of the autocorrelation up to its first zero: how many samples count as one, at least 1."""
+    x = residual - residual.mean()
+    spectrum = np.abs(np.fft.rfft(x, 2 * len(x))) ** 2
+    rho = np.fft.irfft(spectrum)[: len(x)]
+    if rho[0] <= 0:
+        return 1.0
+    rho = rho / rho[0]
+    below = np.flatnonzero(rho <= 0)
+    end = int(below[0]) if len(below) else len(rho)
+    return float(max(1 + 2 * rho[1:end].sum(), 1.0))
 
 
 def is_white(residual: Floats, lags: int = 20) -> bool:

@@ -3,6 +3,6 @@ beside it), then `model` (where the plant's numbers come from).
 """
 
 from scenarios.analyze.analysis import Analysis, analyze
-from scenarios.analyze.predict import Prediction
+from scenarios.analyze.prediction import Prediction
 
 __all__ = ["Analysis", "Prediction", "analyze"]

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from policies.design.admission import TandemModel
 from policies.design.structure import Declares, OneForOne, Structure
 from scenarios.analyze.model import Plant, plant_of
-from scenarios.analyze.predict import Prediction, predict
+from scenarios.analyze.predict import predict
+from scenarios.analyze.prediction import Prediction
 from scenarios.analyze.verify import disagreements, measure
 from scenarios.build.laws import admission
 from scenarios.schema.laws import Candidate
@@ -63,6 +64,7 @@ def analyze(
     scenario: Scenario,
     *,
     identified: TandemModel | None = None,
+    open_per_s: float | None = None,
     verify: bool = False,
     seeds: int = 1,
     jobs: int = 1,
@@ -75,6 +77,8 @@ def analyze(
     scenario : Scenario
     identified : TandemModel, optional
         The plant as an experiment found it; needed where the plant declares no model.
+    open_per_s : float, optional
+        What that plant brings to its decode pool with the door open, turns/s.
     verify : bool
         Also run each candidate and hold the measurement against the prediction.
     seeds, jobs : int
@@ -87,7 +91,7 @@ def analyze(
     UserError
         The plant or the workload has no analysis.
     """
-    plant = plant_of(scenario, identified)
+    plant = plant_of(scenario, identified, open_per_s)
     found = [_one(scenario, candidate, plant) for candidate in scenario.candidates]
     if not verify:
         return found
@@ -96,7 +100,7 @@ def analyze(
         replace(
             one,
             measured=measured[one.candidate],
-            differences=tuple(disagreements(one.prediction, measured[one.candidate], plant.slots)),
+            differences=tuple(disagreements(one.prediction, measured[one.candidate], identified is None)),
         )
         for one in found
     ]

@@ -50,8 +50,10 @@ def residence_cv(law: ResidenceLaw) -> float:
     return known[law.shape]
 
 
-def plant_of(scenario: Scenario, identified: TandemModel | None = None) -> Plant:
+def plant_of(scenario: Scenario, identified: TandemModel | None = None, open_per_s: float | None = None) -> Plant:
     """Return the plant's own model, or the identified one where it declares none.
+
+    `open_per_s` is what the identified plant brings to its decode pool with the door open.
 
     Raises
     ------
@@ -86,7 +88,7 @@ def plant_of(scenario: Scenario, identified: TandemModel | None = None) -> Plant
         dead_time_s=identified.dead_time_s,
         residence_cv=1.0,
         stages=1,
-        ceiling_per_s=ceiling,
+        ceiling_per_s=min((x for x in (ceiling, open_per_s) if x is not None), default=None),
         arrivals_per_s=arrivals,
         noisy=True,
         source="identified by open-loop experiment",

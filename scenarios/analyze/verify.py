@@ -6,16 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, mode
 from typing import Any
 
-from scenarios.analyze.predict import Prediction
+from scenarios.analyze.prediction import Prediction
 from scenarios.run.many import Job, run_many
 from scenarios.schema.scenario import Scenario
 
 SIGNAL = "decode_occupancy_ratio"
-# Shares of the prediction, save utilisation, which is absolute. A describing function is not held to these.
-TOLERANCE = {"period_s": 0.03, "damping_ratio": 0.25, "utilization_ratio": 0.01}
-# Small pools cycle less evenly, and thin bands are crossed by noise.
-WIDE_PERIOD = 0.05
-SMALL_SLOTS = 200
+# Damping as a share of the prediction, utilisation absolute; a period's tolerance comes with its prediction.
+TOLERANCE = {"damping_ratio": 0.5, "utilization_ratio": 0.01}
+# An identified plant is one lag; a real pool is quicker when it is empty, which costs utilisation more than period.
+IDENTIFIED = {"period_s": 0.1, "damping_ratio": 0.5, "utilization_ratio": 0.08}
 QUIET = frozenset({"steady", "constant"})
 
 
@@ -54,23 +53,24 @@ def _joined(summaries: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     }
 
 
-def disagreements(predicted: Prediction, measured: Mapping[str, Any], slots: float) -> list[str]:
+def disagreements(predicted: Prediction, measured: Mapping[str, Any], declared: bool = True) -> list[str]:
     """Return what differs beyond tolerance, in words; empty when prediction and measurement agree.
 
-    Only what was predicted is compared; `steady` and `constant` are the same prediction.
+    `declared` False is an identified plant, held to wider tolerances. Only what was predicted is compared; `steady`
+    and `constant` are the same prediction.
     """
-    found = []
+    found, tolerance = [], TOLERANCE if declared else IDENTIFIED
     want, got = predicted.verdict, measured["verdict"]
     if want is not None and got != want and not {want, got} <= QUIET:
         found.append(f"verdict {want} was expected, {got} was measured")
     if predicted.period_s is not None and want not in QUIET:
-        limit = WIDE_PERIOD if slots <= SMALL_SLOTS or want == "quasi_cycle" else TOLERANCE["period_s"]
+        limit = predicted.period_tolerance_ratio if declared else IDENTIFIED["period_s"]
         found += _beyond("period_s", predicted.period_s, measured["period_s"], limit * predicted.period_s)
     if predicted.damping_ratio is not None and predicted.damping_ratio > 0 and want not in QUIET:
-        limit = TOLERANCE["damping_ratio"] * predicted.damping_ratio
+        limit = tolerance["damping_ratio"] * predicted.damping_ratio
         found += _beyond("damping_ratio", predicted.damping_ratio, measured["damping_ratio"], limit)
     if predicted.utilization_ratio is not None:
-        limit = TOLERANCE["utilization_ratio"]
+        limit = tolerance["utilization_ratio"]
         found += _beyond("utilization_ratio", predicted.utilization_ratio, measured["utilization_ratio"], limit)
     return found
 

@@ -6,7 +6,20 @@ import sys
 
 import typer
 
-from scenarios.cli import analyze, check_policy, compare, demo, judge, library, plan, report, run, trace
+from scenarios.cli import (
+    analyze,
+    check_policy,
+    compare,
+    demo,
+    identify,
+    judge,
+    library,
+    plan,
+    report,
+    run,
+    sweep,
+    trace,
+)
 from scenarios.errors import UserError
 
 app = typer.Typer(
@@ -23,7 +36,9 @@ app.command()(run.run)
 app.command()(compare.compare)
 app.command()(report.report)
 app.command()(analyze.analyze)
+app.command()(identify.identify)
 app.command()(judge.judge)
+app.command()(sweep.sweep)
 app.command(name="check-policy")(check_policy.check_policy)
 app.command(name="list")(library.list_scenarios)
 app.add_typer(trace.app, name="trace")

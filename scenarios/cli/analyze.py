@@ -12,8 +12,13 @@ from rich.table import Table
 
 from scenarios.analyze.analysis import Analysis
 from scenarios.analyze.analysis import analyze as analyze_candidates
+from scenarios.build.plants import declared
 from scenarios.cli.common import bar, print_json, quiet
+from scenarios.cli.identify import KEPT
+from scenarios.identify.cache import cached
+from scenarios.identify.identify import Identified, identify
 from scenarios.schema.load import load
+from scenarios.schema.scenario import Scenario
 
 
 def analyze(
@@ -31,10 +36,13 @@ def analyze(
     Example: steadyflow analyze full_empty_reference --verify
     """
     scenario = load(file, sets or ())
+    known = _identified(scenario)
     with bar("of", total=len(scenario.candidates) * seeds, quiet=quiet(as_json) or not verify) as (progress, task):
         progress.update(task, description=scenario.title)
         found = analyze_candidates(
             scenario,
+            identified=None if known is None else known.model(),
+            open_per_s=None if known is None else known.open_per_s,
             verify=verify,
             seeds=seeds,
             jobs=jobs or os.cpu_count() or 1,
@@ -46,6 +54,15 @@ def analyze(
         _show(found, scenario.title)
     if any(one.agrees is False for one in found):
         raise typer.Exit(1)
+
+
+def _identified(scenario: Scenario) -> Identified | None:
+    # A plant that declares its model needs no experiment; any other is identified once and kept by its digest.
+    if declared(scenario) is not None:
+        return None
+    found, kept = cached(scenario, "prbs", KEPT, lambda: identify(scenario))
+    typer.echo(f"plant identified by {found.source}{', kept from before' if kept else ''}", err=True)
+    return found
 
 
 def _show(found: list[Analysis], title: str) -> None:

@@ -1,4 +1,4 @@
-"""`steadyflow trace`: what a trace is (`inspect`), other forms of it (`convert`), and traces made here (`generate`)."""
+"""`steadyflow trace`: `inspect` what a trace is, preview what load it makes (`lanes`), `convert` it, `generate` one."""
 
 from __future__ import annotations
 
@@ -75,6 +75,34 @@ def inspect(
         print_description(figures)
         if html is not None:
             typer.echo(f"page: {html}")
+
+
+@app.command()
+def lanes(
+    path: Annotated[Path | None, typer.Argument(help="A trace; without one, generated sessions.")] = None,
+    count: Annotated[int, typer.Option("--lanes", help="Live session trees.", min=1)] = 64,
+    idle_cap_s: Annotated[float, typer.Option(help="The longest idle time of a session; 0: no cap.", min=0.0)] = 300.0,
+    seeds: Annotated[int, typer.Option(help="How many seeds to average.", min=1)] = 3,
+    window_s: Annotated[float, typer.Option(help="Seconds counted, after an hour of warm-up.", min=60.0)] = 7_200.0,
+    form: Form = "auto",
+    on_error: OnErrorOption = "repair",
+    preset: Annotated[str, typer.Option(help="Which sessions to generate.")] = "agentx",
+    json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+) -> None:
+    """Preview the load of so many lanes when every turn takes its recorded time: no queue, no plant, no policy."""
+    from scenarios.report.trace_table import print_preview
+    from scenarios.trace.preview import averaged
+    from scenarios.workloads.generate.presets import generate as make
+    from scenarios.workloads.script import scripts
+
+    corpus = make(preset, sessions=700, seed=1) if path is None else _read(path, form, on_error=on_error)
+    figures = averaged(scripts(corpus), lanes=count, seeds=seeds, tree_idle_cap_s=idle_cap_s or None, window_s=window_s)
+    if json:
+        import orjson
+
+        typer.echo(orjson.dumps(figures, option=orjson.OPT_INDENT_2).decode())
+    else:
+        print_preview(corpus.name, figures)
 
 
 @app.command()

@@ -109,6 +109,29 @@ def print_oddities(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     rich.get_console().print(table)
 
 
+def print_preview(name: str, figures: Mapping[str, Any]) -> None:
+    """Print what load so many lanes make, and under which conventions."""
+    show = rich.get_console()
+    cap = figures["tree_idle_cap_s"]
+    show.print(
+        f"[bold]{name}[/bold]: {figures['lanes']} lanes, first sessions cut anywhere in their run, recycled; "
+        f"idle cap {'none' if cap is None else f'{plain(cap)} s'}; {plain(figures['window_s'])} s after an hour, "
+        f"mean of {figures['seeds']} seeds, recorded service times"
+    )
+    show.print(
+        f"{plain(figures['requests_per_s'])} requests a second, {plain(figures['in_flight_turns'])} in flight "
+        f"(p99 {plain(figures['in_flight_p99_turns'])}); tokens a second: {plain(figures['input_tokens_per_s'])} in, "
+        f"{plain(figures['new_tokens_per_s'])} new, {plain(figures['output_tokens_per_s'])} out"
+    )
+    widths = ", ".join(f"{plain(value)} at {width}" for width, value in figures["dispersion"].items())
+    show.print(f"dispersion of requests: {widths} (1: Poisson)")
+    table = _table("share of prompt tokens that a cache of whole sessions supplies")
+    for capacity in figures["hit_token_ratio"]:
+        table.add_column(short(float(capacity)), justify="right", no_wrap=True)
+    table.add_row(*(percent(value) for value in figures["hit_token_ratio"].values()))
+    show.print(table)
+
+
 def print_beside_targets(preset: str, requests: int, sessions: int, rows: Sequence[Mapping[str, Any]]) -> None:
     """Print generated statistics beside the published ones."""
     table = _table(f"{preset}: {sessions} sessions, {requests:,} requests, beside the published figures")

@@ -137,6 +137,29 @@ def preview(
     return _figures(run_virtual(main), warmup_s, window_s, capacities_tokens)
 
 
+def averaged(
+    scripts: Sequence[Script],
+    *,
+    lanes: int,
+    seeds: int,
+    tree_idle_cap_s: float | None = 300.0,
+    window_s: float = 7_200.0,
+) -> dict[str, Any]:
+    """Return the means of so many previews' figures, with what they were made under."""
+    runs = [
+        preview(scripts, lanes=lanes, seed=seed, tree_idle_cap_s=tree_idle_cap_s, window_s=window_s)
+        for seed in range(seeds)
+    ]
+    head = {"lanes": lanes, "seeds": seeds, "tree_idle_cap_s": tree_idle_cap_s, "window_s": window_s}
+    out: dict[str, Any] = head | {"start_window": [0.0, 1.0], "recycle": True}
+    for name, value in runs[0].items():
+        if isinstance(value, dict):
+            out[name] = {key: float(np.mean([run[name][key] for run in runs])) for key in value}
+        else:
+            out[name] = float(np.mean([run[name] for run in runs]))
+    return out
+
+
 def _figures(watch: _Watch, warmup_s: float, window_s: float, capacities: Sequence[int]) -> dict[str, Any]:
     at, end = np.array(watch.at_s), np.array(watch.end_s)
     close_s = warmup_s + window_s

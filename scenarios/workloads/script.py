@@ -80,7 +80,9 @@ def script(conversation: Conversation, *, share_prefix: bool = False) -> Script:
     for node, waits in gates.items():
         for s, k in waits:
             after[s].setdefault(k, []).append(node)
-    parts = tuple(_part(conversation, s, ends, after[s], share_prefix) for s in range(len(conversation.streams)))
+    starts = _causal_starts(conversation, gates)
+    streams = range(len(conversation.streams))
+    parts = tuple(_part(conversation, s, starts[s], ends, after[s], share_prefix) for s in streams)
     return Script(
         name=conversation.name,
         block_tokens=conversation.block_tokens,
@@ -129,8 +131,32 @@ def _single(conversation: Conversation, k: int) -> Script:
     )
 
 
+def _causal_starts(conversation: Conversation, gates: dict[Node, tuple[Node, ...]]) -> list[list[float]]:
+    """Return the recorded starts, moved up where a request would start before one that it waits for.
+
+    Clocks of a session tree may disagree by seconds; a cut through the recorded run must part what has begun from what
+    has not, and nothing may have begun before its cause.
+    """
+    starts = [np.maximum.accumulate(stream.t_s).tolist() for stream in conversation.streams]
+    for _ in range(len(gates) + 1):
+        moved = False
+        for (s, k), waits in gates.items():
+            cause_s = max(starts[ws][wk] for ws, wk in waits)
+            if starts[s][k] < cause_s:
+                moved = True
+                starts[s][k:] = [max(t, cause_s) for t in starts[s][k:]]
+        if not moved:
+            break
+    return starts
+
+
 def _part(
-    conversation: Conversation, s: int, ends: list[np.ndarray], after: dict[int, list[Node]], share_prefix: bool
+    conversation: Conversation,
+    s: int,
+    starts: list[float],
+    ends: list[np.ndarray],
+    after: dict[int, list[Node]],
+    share_prefix: bool,
 ) -> Part:
     stream = conversation.streams[s]
     runs = stream.all_runs()
@@ -142,7 +168,7 @@ def _part(
     stated = stream.service_s
     service: list[float | None] = np.where(np.isnan(stated), ends[s] - stream.t_s, stated).tolist()
     return Part(
-        t_s=np.maximum.accumulate(stream.t_s).tolist(),
+        t_s=starts,
         gap_s=_gaps(stream, ends, s),
         prompt_tokens=stream.prompt_tokens.tolist(),
         output_tokens=stream.output_tokens.tolist(),

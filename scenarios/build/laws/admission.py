@@ -19,10 +19,13 @@ from policies.admission.limit_gradient2 import LimitGradient2
 from policies.admission.limit_vegas import LimitVegas
 from policies.admission.paced_wip import PacedWip
 from policies.admission.pi_backlog import PiBacklog
+from policies.admission.prbs import Prbs
 from policies.admission.predictive_buffer import PredictiveBuffer
 from policies.admission.predictive_buffer_naive import PredictiveBufferNaive
 from policies.admission.proportional_gate import ProportionalGate
+from policies.admission.relay import Relay
 from policies.admission.retirement_gate import RetirementGate
+from policies.admission.step import Step
 from scenarios.build.laws.file import made_from_file
 from scenarios.schema.laws import FileLaw, Hold
 from scenarios.schema.laws import admission as parts
@@ -86,6 +89,25 @@ def admission(part: parts.Admission, period_s: float) -> Law:
             return _limit(part, every)
         case parts.EarlyReject() | parts.Codel() | parts.Dagor() | parts.Holdback():
             return _refusing(part, every)
+        case parts.Step() | parts.Prbs() | parts.Relay():
+            return _exciting(part, every)
+    assert_never(part)
+
+
+def _exciting(part: parts.Step | parts.Prbs | parts.Relay, every: Every) -> Law:
+    match part:
+        case parts.Step():
+            return Step(every, low_per_s=part.low_per_s, high_per_s=part.high_per_s, hold_s=part.hold_s)
+        case parts.Prbs():
+            return Prbs(every, low_per_s=part.low_per_s, high_per_s=part.high_per_s, hold_s=part.hold_s)
+        case parts.Relay():
+            return Relay(
+                every,
+                low_per_s=part.low_per_s,
+                high_per_s=part.high_per_s,
+                threshold_turns=part.threshold_turns,
+                band_turns=part.band_turns,
+            )
     assert_never(part)
 
 

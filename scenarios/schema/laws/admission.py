@@ -182,6 +182,41 @@ class Holdback(LawPart):
     tau_s: Positive = 30.0
 
 
+class TwoRates(LawPart):
+    """What excitations share: two release rates."""
+
+    low_per_s: NotNegative
+    high_per_s: Positive
+
+    @model_validator(mode="after")
+    def _ordered(self) -> TwoRates:
+        if not self.low_per_s < self.high_per_s:
+            raise ValueError("low_per_s must be below high_per_s")
+        return self
+
+
+class Step(TwoRates):
+    """An excitation: a square wave of the release rate."""
+
+    kind: Literal["step"]
+    hold_s: Positive
+
+
+class Prbs(TwoRates):
+    """An excitation: a pseudo-random binary sequence of the release rate."""
+
+    kind: Literal["prbs"]
+    hold_s: Positive
+
+
+class Relay(TwoRates):
+    """An excitation: two release rates switched by the busy slots."""
+
+    kind: Literal["relay"]
+    threshold_turns: Positive
+    band_turns: NotNegative
+
+
 Admission = Annotated[
     Hold
     | FileLaw
@@ -200,6 +235,9 @@ Admission = Annotated[
     | EarlyReject
     | Codel
     | Dagor
-    | Holdback,
+    | Holdback
+    | Step
+    | Prbs
+    | Relay,
     Field(discriminator="kind"),
 ]

@@ -1,0 +1,44 @@
+"""An excitation: the release rate follows a pseudo-random binary sequence, which stirs all frequencies alike.
+
+    b[n] = b[n-6] xor b[n-7]                the maximal sequence of a 7-bit register: 127 bits, then again
+    u(t) = high where b[floor(t / hold)] is 1, else low         u in turns/s, hold in s
+
+Source: Golomb, "Shift Register Sequences" (1967); Ljung, "System Identification" (1999), section 13.3. Missing data:
+needs none; it sees nothing.
+"""
+
+from __future__ import annotations
+
+from orchestrator.ports import Cadence
+from orchestrator.signals import AdmissionCommand, AdmissionReading
+
+
+def maximal_sequence() -> tuple[int, ...]:
+    """Return one period of the register, 127 bits of which 64 are ones."""
+    bits = [1] * 7
+    while len(bits) < 127:
+        bits.append(bits[-6] ^ bits[-7])
+    return tuple(bits)
+
+
+class Prbs:
+    """Two release rates in a pseudo-random order.
+
+    Parameters
+    ----------
+    cadence : Cadence
+    low_per_s, high_per_s : float
+        The two rates, turns/s.
+    hold_s : float
+        How long one bit lasts, > 0.
+    """
+
+    def __init__(self, cadence: Cadence, *, low_per_s: float, high_per_s: float, hold_s: float) -> None:
+        self.cadence = cadence
+        self.low_per_s, self.high_per_s, self.hold_s = low_per_s, high_per_s, hold_s
+        self._bits = maximal_sequence()
+
+    def act(self, y: AdmissionReading) -> AdmissionCommand:
+        """Set the rate of this bit."""
+        bit = self._bits[int(y.now_s / self.hold_s + 1e-9) % len(self._bits)]
+        return AdmissionCommand(release_per_s=self.high_per_s if bit else self.low_per_s)

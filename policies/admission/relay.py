@@ -1,0 +1,51 @@
+"""An excitation: a relay on busy slots that makes the loop show its ultimate point.
+
+    x     busy slots                                       turns
+    u     high when x <= threshold - band / 2, low when x >= threshold + band / 2, else as before      turns/s
+
+The cycle's period is the loop's critical period, and K_u = 4 M / (pi A) with M = (high - low) / 2 and A the amplitude
+of x. Source: Astrom and Hagglund, Automatica 20 (1984) 645-651. Missing data: needs none.
+"""
+
+from __future__ import annotations
+
+from orchestrator.ports import Cadence
+from orchestrator.signals import AdmissionCommand, AdmissionReading
+from policies.design.admission import TandemModel
+from policies.design.structure import RelayOnBusy
+
+
+class Relay:
+    """Two release rates, switched by the busy slots.
+
+    Parameters
+    ----------
+    cadence : Cadence
+    low_per_s, high_per_s : float
+        The two rates, turns/s.
+    threshold_turns, band_turns : float
+        The middle and the width of the switch, busy slots.
+    """
+
+    def __init__(
+        self, cadence: Cadence, *, low_per_s: float, high_per_s: float, threshold_turns: float, band_turns: float
+    ) -> None:
+        self.cadence = cadence
+        self.low_per_s, self.high_per_s = low_per_s, high_per_s
+        self.threshold_turns, self.band_turns = threshold_turns, band_turns
+        self._high = True
+
+    def act(self, y: AdmissionReading) -> AdmissionCommand:
+        """Switch where the busy slots have left the band."""
+        if y.busy_slots <= self.threshold_turns - self.band_turns / 2:
+            self._high = True
+        elif y.busy_slots >= self.threshold_turns + self.band_turns / 2:
+            self._high = False
+        return AdmissionCommand(release_per_s=self.high_per_s if self._high else self.low_per_s)
+
+    def structure(self, model: TandemModel) -> RelayOnBusy | None:
+        """Return the relay that this law is; None where its low rate is not a closed gate."""
+        half = self.band_turns / 2
+        if self.low_per_s > 0:
+            return None
+        return RelayOnBusy(open_at_turns=self.threshold_turns - half, close_at_turns=self.threshold_turns + half)

@@ -1,0 +1,35 @@
+"""An excitation: the release rate alternates between two levels, for fitting a lag with dead time.
+
+    u(t) = low while floor(t / hold) is even, else high      u in turns/s, hold in s
+
+With `hold` of half a run it is one step. It sees nothing, so the loop is open whatever the plant does. Source: any
+text on identification, as Ljung, "System Identification" (1999), chapter 13. Missing data: needs none.
+"""
+
+from __future__ import annotations
+
+from orchestrator.ports import Cadence
+from orchestrator.signals import AdmissionCommand, AdmissionReading
+
+
+class Step:
+    """A square wave of the release rate.
+
+    Parameters
+    ----------
+    cadence : Cadence
+    low_per_s, high_per_s : float
+        The two rates, turns/s.
+    hold_s : float
+        How long each lasts, > 0.
+    """
+
+    def __init__(self, cadence: Cadence, *, low_per_s: float, high_per_s: float, hold_s: float) -> None:
+        self.cadence = cadence
+        self.low_per_s, self.high_per_s, self.hold_s = low_per_s, high_per_s, hold_s
+
+    def act(self, y: AdmissionReading) -> AdmissionCommand:
+        """Set the rate of this half."""
+        # A tick that float arithmetic puts a hair before its half belongs to that half.
+        half = int(y.now_s / self.hold_s + 1e-9)
+        return AdmissionCommand(release_per_s=self.high_per_s if half % 2 else self.low_per_s)

@@ -1,0 +1,101 @@
+"""Predictions of laws with a linearisation: through the dead time, or around it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import numpy as np
+
+from policies.design import loops, noise
+from policies.design.admission import TandemModel
+from policies.design.structure import Smooth
+from scenarios.analyze.model import Plant
+from scenarios.analyze.prediction import Prediction, quiet_word, utilization
+from scenarios.verdict.thresholds import THRESHOLDS
+
+
+def through_the_dead_time(law: Smooth, plant: Plant, model: TandemModel) -> Prediction:
+    """Predict feedback on busy slots: its Hopf gain, its damping, and the noise that it keeps up."""
+    gain = float(np.real(law.linear.feedback["busy"](np.array([0j]))[0]))
+    t, dead = plant.residence_s, model.loop_delay_s
+    level = (law.rate_per_s + gain * law.setpoint_turns) / (gain + 1 / t)
+    if level >= plant.slots:
+        return Prediction(
+            mechanism="proportional on busy slots, held at a full pool: the feedback is flat there",
+            facts={"level_turns": level},
+        )
+    point = loops.hopf_point(t, dead)
+    grid = loops.frequency_grid(t + dead, min(t, dead))
+    facts: dict[str, float | None] = {
+        "hopf_gain_per_s": point.gain_per_s,
+        "hopf_period_s": point.period_s,
+        "gain_over_hopf": gain / point.gain_per_s,
+        "level_turns": level,
+    }
+    margins = margins_json(law.linear.loop(model), grid)
+    root = loops.lag_root(residence_s=t, dead_time_s=dead, gain_per_s=gain)
+    facts |= {"growth_per_s": root.real}
+    if gain >= point.gain_per_s:
+        return Prediction(
+            mechanism="proportional through the dead time, beyond its Hopf gain: a limit cycle",
+            verdict="limit_cycle",
+            # Clipping holds the cycle near the critical point, where the describing function of a saturation has it.
+            period_s=point.period_s,
+            period_tolerance_ratio=0.06,
+            damping_ratio=0.0,
+            facts=facts,
+            margins={name: margins[name] for name in ("gain_margin", "gain_crossing_rad_s")},
+        )
+    quiet = noise.steady_noise(
+        residence_s=t, dead_time_s=dead, gain_per_s=gain, throughput_per_s=level / t, release_fano=0.0
+    )
+    sd = np.sqrt(quiet.variance_turns2)
+    amplitude = float(np.sqrt(2) * sd / plant.slots)
+    seen = plant.noisy and quiet.peak > THRESHOLDS.acf_peak and amplitude > THRESHOLDS.amplitude_ratio
+    return Prediction(
+        mechanism="proportional through the dead time, below its Hopf gain"
+        + (": noise keeps a cycle up" if seen else ": steady"),
+        verdict="quasi_cycle" if seen else quiet_word(plant),
+        period_s=quiet.period_s if seen else None,
+        period_tolerance_ratio=0.05,
+        amplitude_ratio=amplitude if seen else None,
+        damping_ratio=float(-root.real / abs(root)) if seen else None,
+        facts={**facts, "noise_sd_turns": float(sd), "noise_peak": quiet.peak, "noise_period_s": quiet.period_s},
+        utilization_ratio=level / plant.slots,
+        margins=margins,
+    )
+
+
+def around_the_dead_time(law: Smooth, plant: Plant, model: TandemModel) -> Prediction:
+    """Predict feedback on all work in flight: its modes with the pool starved and full, and how full it keeps it."""
+    gain = float(np.real(law.linear.feedback["in_flight"](np.array([0j]))[0]))
+    fast = min(plant.residence_s, plant.dead_time_s or plant.residence_s)
+    slow = plant.residence_s + plant.dead_time_s + 1 / gain
+    full = plant.slots * (1 + plant.dead_time_s / plant.residence_s)
+    # Where the law's rate differs from the true one, the work settles beside the set point.
+    buffer = law.setpoint_turns + (law.rate_per_s - plant.slots / plant.residence_s) / gain - full
+    if buffer < 0:
+        transit = plant.residence_s + plant.dead_time_s
+        buffer = (law.rate_per_s + gain * law.setpoint_turns) / (gain + 1 / transit) - full
+    starved = loops.rightmost_root(law.linear.loop(model, "starved"), fastest_s=fast, slowest_s=slow)
+    filled = loops.rightmost_root(law.linear.loop(model, "full"), fastest_s=fast, slowest_s=slow)
+    stable = starved.real < 0 and filled.real < 0
+    worst = starved if starved.real > filled.real else filled
+    grid = loops.frequency_grid(slow, fast)
+    return Prediction(
+        mechanism="paced around all work in flight: the dead time leaves the loop",
+        verdict=quiet_word(plant) if stable else "limit_cycle",
+        period_s=None if stable or worst.imag == 0 else 2 * np.pi / worst.imag,
+        utilization_ratio=utilization(plant, buffer, gain),
+        margins=margins_json(law.linear.loop(model, "full" if buffer > 0 else "starved"), grid),
+        facts={
+            "ready_mean_turns": max(buffer, 0.0),
+            "slowest_mode_starved_s": -1 / starved.real if starved.real < 0 else None,
+            "slowest_mode_full_s": -1 / filled.real if filled.real < 0 else None,
+        },
+    )
+
+
+def margins_json(loop: loops.Response, grid: loops.Floats) -> dict[str, float | None]:
+    """Return the margins of a loop as JSON values: what is infinite or never crossed becomes None."""
+    return {name: value if np.isfinite(value) else None for name, value in asdict(loops.margins(loop, grid)).items()}

@@ -1,0 +1,74 @@
+"""`steadyflow sweep FILE --grid PATH=...`: a stability map, theory's boundary drawn over it."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from scenarios.analyze import analyze
+from scenarios.cli.common import RUNS, bar, print_json, quiet
+from scenarios.errors import UserError
+from scenarios.schema.load import find, load
+from scenarios.schema.scenario import Scenario
+from scenarios.sweep import parse_axis
+from scenarios.sweep import sweep as sweep_grid
+
+
+def sweep(
+    file: Annotated[str, typer.Argument(help="A scenario file, or a name from `steadyflow list`.")],
+    grid: Annotated[list[str], typer.Option(help="PATH=a,b,c or PATH=from:to:count[:log]; once an axis.")],
+    candidate: Annotated[str | None, typer.Option(help="Which candidate; else the first.")] = None,
+    signal: Annotated[str, typer.Option(help="Whose verdict.")] = "decode_occupancy_ratio",
+    jobs: Annotated[int | None, typer.Option(help="Processes; else one a core.", min=1)] = None,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="Override PATH=VALUE at every point; repeatable.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for points and map; an interrupted sweep resumes there.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone; nothing is kept without --out.")] = False,
+) -> None:
+    """Measure the verdict over a grid of parameters and draw the map.
+
+    Example: steadyflow sweep mild --grid plant.dead_time_s=0.5:8:6:log --grid admission.max_release_per_s=60,80,100
+    """
+    axes = [parse_axis(text) for text in grid]
+    name = find(file).stem
+    folder = out or (None if as_json else RUNS / f"sweep-{name}")
+    with bar("of", total=1, quiet=quiet(as_json)) as (progress, task):
+        progress.update(task, description=load(file, sets or ()).title)
+        found = sweep_grid(
+            file,
+            axes,
+            candidate=candidate,
+            signal=signal,
+            sets=sets or (),
+            kept=None if folder is None else folder / "points.jsonl",
+            jobs=jobs or os.cpu_count() or 1,
+            expect=expected if signal == "decode_occupancy_ratio" else None,
+            done=lambda done, total: progress.update(task, completed=done, total=total, of=f"{done} of {total} points"),
+        )
+    if folder is not None:
+        from scenarios.report.sweep_page import write_sweep
+
+        page = write_sweep(found, f"{name}: {' x '.join(axis.label for axis in axes)}", folder / "map.html")
+    if as_json:
+        print_json(found.to_json())
+        return
+    words = Counter(point.measured["verdict"] for point in found.points)
+    told = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in words.most_common())
+    typer.echo(f"{found.candidate}, {len(found.points)} points: {told}\nmap: {page}")
+
+
+def expected(scenario: Scenario, candidate: str) -> Mapping[str, Any] | None:
+    """Return what theory expects of one candidate at one point; None where it has no analysis."""
+    try:
+        (one,) = [item for item in analyze(scenario) if item.candidate == candidate]
+    except UserError:
+        return None
+    return one.prediction.numbers()

@@ -1,0 +1,219 @@
+"""Excite the door, watch the decode pool, fit a lag with dead time: what theory needs of a plant that declares nothing.
+
+Two runs. In the first the door stands open at its limit until the pool is full, which gives the slots and the rate of
+a full pool. In the second the release rate follows an excitation between half and three quarters of that rate, where
+slots never run out, and busy slots are fitted as gain x lag x dead time of the release rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from policies.design import fits
+from policies.design.admission import TandemModel
+from scenarios.build import plants
+from scenarios.errors import UserError
+from scenarios.run.execute import run
+from scenarios.schema.laws import Candidate
+from scenarios.schema.plants import FluidPlant
+from scenarios.schema.scenario import Scenario
+from scenarios.schema.workloads import SaturatedWorkload, SyntheticWorkload
+from scenarios.verdict.run import column, window_of
+from scenarios.verdict.words import Floats
+
+Excitation = Literal["step", "prbs", "relay"]
+# Levels of the excitation, as shares of a full pool's rate: high enough for the plant to be as it is when busy, low
+# enough that noise does not fill the pool.
+LOW, HIGH = 0.5, 0.75
+MOST_SAMPLES = 4000
+LEAST_EXPLAINED, MOST_GAIN_ERROR = 0.5, 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identified:
+    """A fitted plant.
+
+    `slots` N, `full_per_s` the rate of a full pool, `open_per_s` what the open door brings to the decode pool (less
+    than the door's limit where fill workers hold it up; None: not measured). `gain_s` d(busy slots)/d(release rate),
+    `tau_s` the lag and `dead_time_s` the dead time, each with its 95 % half-width; `explained_ratio` of the output's
+    variance; `white` whether the residual passes for white noise; `arx` the same by a difference equation.
+    `ultimate_*` are set by the relay experiment only. `source` says how it came about.
+    """
+
+    slots: float
+    full_per_s: float
+    open_per_s: float | None
+    gain_s: float
+    gain_ci_s: float
+    tau_s: float
+    tau_ci_s: float
+    dead_time_s: float
+    dead_time_ci_s: float
+    explained_ratio: float
+    white: bool
+    excitation: str
+    source: str
+    arx: Mapping[str, Any] | None = None
+    ultimate_gain_per_s: float | None = None
+    ultimate_period_s: float | None = None
+
+    def model(self) -> TandemModel:
+        """Return the theory's plant: N slots, the mean residence that the gain is, the dead time."""
+        return TandemModel(slots=self.slots, residence_s=self.gain_s, dead_time_s=self.dead_time_s)
+
+    def to_json(self) -> dict[str, object]:
+        """Return every number."""
+        return asdict(self)
+
+
+def supplied(scenario: Scenario) -> Scenario:
+    """Return the scenario with work always waiting at the door, as an open-loop experiment needs it.
+
+    Raises
+    ------
+    UserError
+        The workload is a recorded one: its own arrivals would limit the releases.
+    """
+    work = scenario.workload
+    if isinstance(work, SaturatedWorkload):
+        return scenario
+    if not isinstance(work, SyntheticWorkload):
+        raise UserError(
+            f"workload.kind: {work.kind} brings its own arrivals, which would limit the experiment; identify with "
+            'kind = "saturated" and the same lengths'
+        )
+    waiting = SaturatedWorkload(
+        kind="saturated", waiting_turns=1024, prompt=work.prompt, output=work.output, by_class=work.by_class
+    )
+    return scenario.model_copy(update={"workload": waiting})
+
+
+def identify(
+    scenario: Scenario, *, excitation: Excitation = "prbs", seed: int | None = None, hold_s: float | None = None
+) -> Identified:
+    """Identify the admission loop's plant.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Its candidates are set aside; horizon and warm-up are kept for the experiment.
+    excitation : {"step", "prbs", "relay"}
+        What stirs the release rate.
+    seed : int, optional
+        None: the scenario's.
+    hold_s : float, optional
+        How long one level lasts; by default a tenth of the window for a step, a fiftieth for the sequence.
+
+    Raises
+    ------
+    UserError
+        The door's rate cannot fill the pool, or the record does not fix a model; says what would work.
+    """
+    fed = supplied(scenario)
+    slots, full_per_s, open_per_s = _full_pool(fed, seed)
+    window_s = scenario.horizon_s - scenario.warmup_s
+    low, high = LOW * full_per_s, HIGH * full_per_s
+    hold = hold_s or window_s / (10 if excitation == "step" else 50)
+    law: dict[str, object] = {"kind": excitation, "low_per_s": low, "high_per_s": high}
+    if excitation == "relay":
+        law |= {"threshold_turns": (LOW + HIGH) / 2 * slots, "band_turns": 0.02 * slots}
+    else:
+        law |= {"hold_s": hold}
+    t, u, x = _experiment(fed, law, seed, slots)
+    if float(np.quantile(x, 0.99)) > 0.99 * slots:
+        raise UserError("the pool filled up under the excitation: its record is not of the unsaturated plant")
+    found = _fitted(t, u, x)
+    relay = fits.relay_ultimate(t, u, x) if excitation == "relay" else None
+    return Identified(
+        slots=slots,
+        full_per_s=full_per_s,
+        open_per_s=open_per_s,
+        gain_s=found.model.gain,
+        gain_ci_s=found.gain_ci,
+        tau_s=found.model.tau_s,
+        tau_ci_s=found.tau_ci_s,
+        dead_time_s=found.model.dead_time_s,
+        dead_time_ci_s=found.dead_time_ci_s,
+        explained_ratio=found.explained,
+        white=found.white,
+        excitation=excitation,
+        source=f"open-loop {excitation} experiment" if excitation != "relay" else "relay experiment",
+        arx=_difference_equation(t, u, x, found.model.dead_time_s),
+        ultimate_gain_per_s=None if relay is None else relay.gain,
+        ultimate_period_s=None if relay is None else relay.period_s,
+    )
+
+
+def _full_pool(scenario: Scenario, seed: int | None) -> tuple[float, float, float | None]:
+    own = plants.declared(scenario)
+    if own is not None:
+        return float(own.slots), own.service_per_s, None
+    open_door = scenario.model_copy(update={"candidates": (Candidate.model_validate({"name": "open"}),), "expect": {}})
+    signals = run(open_door, seed=seed).signals
+    record = window_of(signals, scenario.warmup_s, scenario.horizon_s)
+    busy, share = column(record, "decoding_turns", 1.0), column(record, "decode_occupancy_ratio", 1.0)
+    if not len(share) or float(np.median(share)) < 0.9:
+        raise UserError(
+            "with the door open the decode pool is not full after the warm-up: raise admission.max_release_per_s, add "
+            "fill workers, or lengthen warmup_s"
+        )
+    slots = float(np.median(busy[share > 0.5] / share[share > 0.5]))
+    width = float(record["t_s"].iloc[1] - record["t_s"].iloc[0])
+    retired = column(record, "retirement_per_s", width)
+    full = float(retired[share > 0.97].mean() if np.any(share > 0.97) else retired.mean())
+    at_decode = busy + column(record, "ready_turns", 1.0) + np.cumsum(retired) * width
+    brought = float(np.polyfit(np.arange(len(at_decode)) * width, at_decode, 1)[0])
+    return round(slots), full, brought
+
+
+def _experiment(
+    scenario: Scenario, law: Mapping[str, object], seed: int | None, slots: float
+) -> tuple[Floats, Floats, Floats]:
+    excited = Candidate.model_validate({"name": "excited", "admission": law})
+    door = scenario.admission.model_copy(update={"slew_per_s2": None})
+    made = scenario.model_copy(update={"candidates": (excited,), "expect": {}, "admission": door})
+    if isinstance(made.plant, FluidPlant):
+        made = made.model_copy(update={"record": made.record.model_copy(update={"signal_bin_s": made.bin_s})})
+    record = window_of(run(made, seed=seed).signals, scenario.warmup_s, scenario.horizon_s)
+    start = record["t_s"].to_numpy(dtype=np.float64)
+    width = float(start[1] - start[0])
+    join = max(len(start) // MOST_SAMPLES, 1)
+    rate, busy = column(record, "admission_per_s", width), column(record, "decode_occupancy_ratio", width) * slots
+    keep = len(start) // join * join
+    t = start[:keep].reshape(-1, join)[:, 0]
+    return t - t[0], rate[:keep].reshape(-1, join).mean(axis=1), busy[:keep].reshape(-1, join).mean(axis=1)
+
+
+def _fitted(t: Floats, u: Floats, x: Floats) -> fits.FopdtFit:
+    try:
+        span = float(t[-1])
+        found = fits.fit_fopdt(t, u, x, most_dead_time_s=span / 10, skip_s=0.2 * span, rising=True)
+    except ValueError as error:
+        raise UserError(f"no model was found: {error}") from error
+    if found.explained < LEAST_EXPLAINED or found.gain_ci > MOST_GAIN_ERROR * found.model.gain:
+        raise UserError(
+            f"the record does not fix a model (explained {found.explained:.0%}, gain {found.model.gain:.3g} +- "
+            f"{found.gain_ci:.2g} s): lengthen horizon_s, or hold each level longer (--hold-s)"
+        )
+    return found
+
+
+def _difference_equation(t: Floats, u: Floats, x: Floats, dead_time_s: float) -> dict[str, object] | None:
+    step = float(t[1] - t[0])
+    try:
+        found = fits.fit_arx(u, x, a_order=1, b_order=1, delay=max(round(dead_time_s / step) + 1, 1))
+    except ValueError:
+        return None
+    return {
+        "a": found.a.tolist(),
+        "a_ci": found.a_ci.tolist(),
+        "b": found.b.tolist(),
+        "b_ci": found.b_ci.tolist(),
+        "delay_samples": found.delay,
+        "step_s": step,
+        "white": found.white,
+    }

@@ -1,0 +1,161 @@
+"""Run one candidate over a grid, keep each point as it ends, and say at each what theory expects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from scenarios.errors import UserError
+from scenarios.run.many import Job, run_many
+from scenarios.schema.load import load
+from scenarios.schema.scenario import Scenario
+from scenarios.sweep.grid import MOST_POINTS, Axis
+
+Expect = Callable[[Scenario, str], Mapping[str, Any] | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One point of the grid: its values by path, what was measured, what theory expects (None: nothing)."""
+
+    values: Mapping[str, float]
+    measured: Mapping[str, Any]
+    expected: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """A finished sweep; points in the order of the grid, the last axis fastest."""
+
+    candidate: str
+    signal: str
+    axes: tuple[Axis, ...]
+    points: tuple[Point, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Return axes and points."""
+        return {
+            "candidate": self.candidate,
+            "signal": self.signal,
+            "axes": [{"path": axis.path, "values": list(axis.values)} for axis in self.axes],
+            "points": [
+                {
+                    "values": dict(point.values),
+                    "measured": dict(point.measured),
+                    "expected": None if point.expected is None else dict(point.expected),
+                }
+                for point in self.points
+            ],
+        }
+
+
+def sweep(
+    file: str,
+    axes: Sequence[Axis],
+    *,
+    candidate: str | None = None,
+    signal: str = "decode_occupancy_ratio",
+    sets: Sequence[str] = (),
+    kept: Path | None = None,
+    jobs: int = 1,
+    expect: Expect | None = None,
+    done: Callable[[int, int], None] | None = None,
+) -> Sweep:
+    """Run the grid.
+
+    Parameters
+    ----------
+    file : str
+        A scenario file or library name.
+    axes : sequence of Axis
+        One or more.
+    candidate : str, optional
+        None: the first.
+    signal : str
+        Whose verdict is kept.
+    sets : sequence of str
+        Overrides for every point.
+    kept : Path, optional
+        A file of JSON lines, one a finished point; points found there are not run again.
+    jobs : int
+        Processes.
+    expect : callable, optional
+        Given a point's scenario and the candidate, returns what theory expects.
+    done : callable, optional
+        Told of finished points: (done, total).
+
+    Raises
+    ------
+    UserError
+        A path leads nowhere, a value is refused, or the grid is too large.
+    """
+    grid = _grid(axes)
+    scenarios = [load(file, [*sets, *(f"{path}={value!r}" for path, value in point.items())]) for point in grid]
+    name = candidate or scenarios[0].candidates[0].name
+    known = [one.name for one in scenarios[0].candidates]
+    if name not in known:
+        raise UserError(f"--candidate {name}: no such candidate; there are {', '.join(known)}")
+    found = _kept(kept)
+    keys = [json.dumps([name, signal, list(sets), point], sort_keys=True) for point in grid]
+    work = [
+        Job(key=key, scenario=scenario, candidate=name, seed=scenario.seed)
+        for key, scenario in zip(keys, scenarios)
+        if key not in found
+    ]
+    if done is not None:
+        done(len(grid) - len(work), len(grid))
+    for key, summary in run_many(work, jobs):
+        assert isinstance(key, str)
+        found[key] = _measured(summary, signal)
+        if kept is not None:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with kept.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps({"key": key, "measured": found[key]}) + "\n")
+        if done is not None:
+            done(sum(one in found for one in keys), len(grid))
+    points = tuple(
+        Point(values=point, measured=found[key], expected=None if expect is None else expect(scenario, name))
+        for point, key, scenario in zip(grid, keys, scenarios)
+    )
+    return Sweep(candidate=name, signal=signal, axes=tuple(axes), points=points)
+
+
+def _grid(axes: Sequence[Axis]) -> list[dict[str, float]]:
+    total = prod(len(axis.values) for axis in axes)
+    if not axes or total > MOST_POINTS:
+        raise UserError(f"--grid: {total} points; between 2 and {MOST_POINTS} can be run")
+    return [dict(zip([axis.path for axis in axes], values)) for values in product(*(axis.values for axis in axes))]
+
+
+def _measured(summary: Mapping[str, Any], signal: str) -> dict[str, Any]:
+    if signal not in summary["verdict"]:
+        raise UserError(f"--signal {signal}: not among {', '.join(summary['verdict'])}")
+    own = summary["verdict"][signal]
+    return {
+        "verdict": own["verdict"],
+        "period_s": own["period_s"],
+        "amplitude_ratio": own["amplitude_ratio"],
+        "damping_ratio": own["damping_ratio"],
+        "decode_utilization_ratio": summary["flow"]["decode_utilization_ratio"],
+        "starved_ratio": summary["flow"]["starved_ratio"],
+    }
+
+
+def _kept(path: Path | None) -> dict[str, dict[str, Any]]:
+    if path is None or not path.is_file():
+        return {}
+    found = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            one = json.loads(line)
+            found[one["key"]] = one["measured"]
+        except (ValueError, KeyError, TypeError):
+            # An interrupted write leaves a torn last line; anything else is not ours.
+            if number == 1:
+                raise UserError(f"{path}: not the kept points of a sweep; give another --out") from None
+    return found

@@ -277,7 +277,7 @@ class Orchestrator:
             self._midfillers.join(worker)
         if info.role in DECODES:
             self._decoders.join(worker)
-        self._recount()
+        self._count(worker, 1)
 
     def _leave(self, info: WorkerInfo) -> None:
         worker = self._workers.pop(info.worker, None)
@@ -287,7 +287,7 @@ class Orchestrator:
             self._prefillers.leave(worker)
             self._midfillers.leave(worker)
             self._decoders.leave(worker)
-            self._recount()
+            self._count(worker, -1)
 
     async def _drain_worker(self, info: WorkerInfo) -> None:
         """Take a worker out of its pools and wait until it has no turn left."""
@@ -297,18 +297,20 @@ class Orchestrator:
         await worker.emptied()
         self._left_s[info.worker] = left_s
 
-    def _recount(self) -> None:
-        now_s = self._clock.now()
-        slots = sum(w.info.slots or 0 for w in self._decoders.workers)
-        self._slots.set(slots, now_s)
-        self.recorder.workers.set(sum(w.info.role is not Role.IDLE for w in self._workers.values()), now_s)
+    def _count(self, worker: Worker, sign: int) -> None:
+        """Add a worker that came, or take off one that left: never a count of all."""
+        info, now_s = worker.info, self._clock.now()
+        if info.role in DECODES:
+            self._slots.add(sign * (info.slots or 0), now_s)
+        if info.role is not Role.IDLE:
+            self.recorder.workers.add(sign, now_s)
 
     def _resize(self, configuration: str | None, slots: int) -> None:
         def matches(info: WorkerInfo) -> bool:
             return configuration is None or info.configuration == configuration
 
         self._decoders.set_slots(matches, slots)
-        self._recount()
+        self._slots.set(sum(worker.info.slots or 0 for worker in self._decoders.workers), self._clock.now())
 
     def slots(self) -> int:
         """Return the decode slots there are."""

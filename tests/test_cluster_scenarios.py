@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from scenarios.analyze.analysis import beside
 from scenarios.build.conversations import prepared
 from scenarios.errors import UserError
 from scenarios.run.execute import run
@@ -158,3 +159,23 @@ def test_behind_a_slow_fill_the_retirement_gate_cycles_and_a_predicted_buffer_do
     assert buffer["verdict"]["decode_occupancy_ratio"]["verdict"] == "steady"
     assert buffer["goodput"]["turns_per_s"] >= gate["goodput"]["turns_per_s"]
     assert gate["flow"]["fed"] == "starved"
+
+
+def test_a_run_says_what_its_plant_was_and_theory_what_it_would_do_there() -> None:
+    sets = [
+        "horizon_s=300",
+        "warmup_s=150",
+        "workload.lanes=256",
+        "workload.ramp_s=5",
+        "workload.conversations.sessions=24",
+    ]
+    scenario = load("agentx_slow_fill", sets)
+    summary = run(scenario, "credit_n").data.summary
+    seen = summary["measured"]
+    assert seen["slots"] == 80.0
+    assert seen["dead_time_ratio"] == pytest.approx(seen["dead_time_s"] / seen["residence_s"])
+    assert seen["backlogged_ratio"] > 0.8
+    theory = beside(scenario, "credit_n", summary)
+    assert theory is not None
+    # A cap of N turns on a lap of L + T keeps N T / (L + T) slots busy.
+    assert theory["decode_utilization_ratio"] == pytest.approx(1 / (1 + seen["dead_time_ratio"]), rel=0.05)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from policies.design.admission import TandemModel
 from policies.design.structure import Declares, OneForOne, Structure
@@ -11,9 +12,12 @@ from scenarios.analyze.model import Plant, plant_of
 from scenarios.analyze.predict import predict
 from scenarios.analyze.prediction import Prediction
 from scenarios.analyze.verify import disagreements, measure
+from scenarios.build import plants
 from scenarios.build.laws import admission
 from scenarios.schema.laws import Candidate
 from scenarios.schema.scenario import Scenario
+
+ENDLESS_RATIO = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +108,39 @@ def analyze(
         )
         for one in found
     ]
+
+
+def beside(scenario: Scenario, candidate: str, summary: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what theory expects of a run on the plant that this very run measured; None where it says nothing.
+
+    A plant of workers declares no dead time and no residence; a run shows both. Work counts as endless where it waited
+    at the door for 80 % of the window or more.
+    """
+    seen = summary.get("measured")
+    if plants.declared(scenario) is not None or not seen or not seen["slots"] >= 1.0 or seen["residence_s"] <= 0.0:
+        return None
+    plant = Plant(
+        slots=seen["slots"],
+        residence_s=seen["residence_s"],
+        dead_time_s=seen["dead_time_s"],
+        residence_cv=1.0,
+        stages=1,
+        ceiling_per_s=scenario.admission.max_release_per_s,
+        arrivals_per_s=None if seen["backlogged_ratio"] >= ENDLESS_RATIO else seen["arrival_per_s"],
+        noisy=True,
+        source="measured in the run itself",
+    )
+    expected = _one(scenario, scenario.candidate(candidate), plant).prediction
+    if expected.verdict is None:
+        return None
+    used = expected.utilization_ratio
+    return {
+        "verdict": expected.verdict,
+        "period_s": expected.period_s,
+        "decode_utilization_ratio": used,
+        "loss_ratio": None if used is None else 1.0 - used,
+        "mechanism": expected.mechanism,
+    }
 
 
 def _one(scenario: Scenario, candidate: Candidate, plant: Plant) -> Analysis:

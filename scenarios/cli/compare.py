@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from scenarios.analyze.analysis import beside
 from scenarios.build.conversations import with_trace
 from scenarios.build.laws.file import with_policy_file
 from scenarios.cli.common import bar, free_folder, print_checks, print_json, print_repairs, quiet
@@ -50,6 +51,9 @@ def compare(
     if out is None and not as_json:
         out = free_folder(find(file).stem)
     found = compared(scenario, seeds=seeds, jobs=jobs, out=out, silent=quiet(as_json))
+    for name, summaries in found.summaries.items():
+        for summary in summaries:
+            summary["theory"] = beside(scenario, name, summary)
     if as_json:
         print_json(found.to_json())
     else:

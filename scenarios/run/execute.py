@@ -20,6 +20,7 @@ from scenarios.build import assemble, conversations, plants
 from scenarios.errors import UserError
 from scenarios.run import metrics
 from scenarios.run.kv import kv_figures
+from scenarios.run.measured import measured
 from scenarios.run.progress import Progress, watch
 from scenarios.run.record import RunData, RunFolder, load
 from scenarios.run.result import Run
@@ -187,6 +188,7 @@ def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, d
         "gpu_hours": metrics.gpu_hours({k: v for k, v in worker_seconds.items() if k in gpus}, gpus),
         "reconfigurations": ended.notes.get("reconfigurations"),
         "kv": kv_figures(data.signals, window_s),
+        "measured": measured(data.turns, data.signals, window_s),
         "trace": ended.trace,
         "cpu_s_by_part": {"span": ended.cpu_s, "verdict": judge_cpu_s},
         "turns_per_cpu_s": retired / ended.cpu_s if ended.cpu_s > 0.0 else None,

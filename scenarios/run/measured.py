@@ -1,0 +1,45 @@
+"""What a run says of its own plant, in the theory's terms: slots, dead time, residence and their ratio."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+
+def measured(turns: pd.DataFrame, signals: pd.DataFrame, window_s: tuple[float, float]) -> dict[str, float] | None:
+    """Return the plant as the turns that retired in the window met it; None where none did.
+
+    Parameters
+    ----------
+    turns, signals : DataFrame
+        The run's record.
+    window_s : (float, float)
+        From and to, seconds.
+
+    Returns
+    -------
+    dict
+        `slots` (mean), `dead_time_s` (release to first token, mean), `residence_s` (joining the batch to the last
+        token, mean), `dead_time_ratio` (their quotient), `arrival_per_s`, and `backlogged_ratio`: the share of the
+        window's bins in which work waited at the door throughout.
+    """
+    if not len(turns):
+        return None
+    ended = turns["ended_s"].to_numpy(dtype=float)
+    inside = (ended >= window_s[0]) & (ended <= window_s[1]) & (turns["outcome"] == "retired").to_numpy()
+    if not inside.any():
+        return None
+    of = {name: turns[name].to_numpy(dtype=float)[inside] for name in ("released_s", "filled_s", "joined_s", "ended_s")}
+    dead_s = float(np.nanmean(of["filled_s"] - of["released_s"]))
+    residence_s = float(np.nanmean(of["ended_s"] - of["joined_s"]))
+    bins = signals[(signals["t_s"] >= window_s[0]) & (signals["t_s"] < window_s[1])]
+    arrived = turns["arrived_s"].to_numpy(dtype=float)
+    arrivals = int(((arrived >= window_s[0]) & (arrived < window_s[1])).sum())
+    return {
+        "slots": float(bins["slots"].mean()) if "slots" in bins and len(bins) else float("nan"),
+        "dead_time_s": dead_s,
+        "residence_s": residence_s,
+        "dead_time_ratio": dead_s / residence_s if residence_s > 0.0 else float("nan"),
+        "arrival_per_s": arrivals / (window_s[1] - window_s[0]),
+        "backlogged_ratio": float((bins["backlog_turns_min"] > 0).mean()) if len(bins) else 0.0,
+    }

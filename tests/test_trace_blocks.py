@@ -31,6 +31,12 @@ def test_head_and_tail_make_the_whole(plain: list[int], cut: int) -> None:
     assert blocks.ids_of(blocks.tail(runs, cut)) == plain[cut:]
 
 
+@given(ids)
+def test_the_first_repeat_is_where_the_plain_list_has_it(plain: list[int]) -> None:
+    first = next((k for k, i in enumerate(plain) if i in plain[:k]), None)
+    assert blocks.before_repeat(blocks.runs_of(plain)) == first
+
+
 @given(st.lists(ids, max_size=12))
 def test_the_seen_set_remembers_exactly_what_was_added(prompts: list[list[int]]) -> None:
     seen, plain = blocks.Seen(), set[int]()

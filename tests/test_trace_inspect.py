@@ -170,6 +170,8 @@ def test_inspect_prints_figures_json_and_a_page_that_needs_no_network(tmp_path: 
     html = page.read_text(encoding="utf-8")
     assert 'id="context-turns"' in html
     assert "src=" not in html.split("</style>")[0]
+    assert run("inspect", path, "--html", page, "--show", "c").exit_code == 0
+    assert "did you mean `c`" in str(run("inspect", path, "--html", page, "--show", "c1").exception)
 
 
 def test_rows_that_stand_alone_have_a_page_too(tmp_path: Path) -> None:

@@ -127,6 +127,7 @@ MENDED = {
     "time going backwards": {"t": 1.0},
     "think_time negative": {"think_time": -3.0},
     "block count does not fit the length": {"hash_ids": [1, 2]},
+    "block id repeated within a prompt": {"hash_ids": [1, 2, 3, 2, *range(20, 33)]},
 }
 
 

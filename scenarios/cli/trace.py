@@ -46,6 +46,7 @@ def inspect(
     seed: Seed = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write a page that shows the conversations.")] = None,
+    show: Annotated[list[str] | None, typer.Option(help="A conversation to draw on the page; repeatable.")] = None,
 ) -> None:
     """Describe a trace: digest, counts, quantiles, theoretical hit, new tokens, burstiness, and the dirt found."""
     from scenarios.report.trace_table import print_description
@@ -66,7 +67,7 @@ def inspect(
     if html is not None:
         from scenarios.report.explorer import write_explorer
 
-        write_explorer(corpus, figures, html)
+        write_explorer(corpus, figures, html, show or ())
     if json:
         import orjson
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from plotly.offline import get_plotlyjs
 
+from scenarios.errors import UserError, nearest
 from scenarios.report.numbers import percent, plain
 from scenarios.report.page import CONFIG
 from scenarios.report.panel import frame
@@ -98,8 +99,11 @@ def choose(corpus: Corpus, names: Sequence[str]) -> list[Conversation]:
     """Return the conversations to draw: the named ones, else the largest contexts and the most broken, eight in all."""
     talks = [c for c in corpus.conversations if c.streams[0].relation != "independent"]
     if names:
-        wanted = set(names)
-        return [c for c in talks if c.name in wanted]
+        known = {c.name: c for c in talks}
+        for name in names:
+            if name not in known:
+                raise UserError(f"--show {name}: no such conversation{nearest(name, known)}")
+        return [known[name] for name in dict.fromkeys(names)]
     long = [c for c in talks if len(c.streams[0]) >= 10] or talks
     broken = sorted(long, key=lambda c: -sum(name in BREAKS for name in label(c.streams[0])))[: SHOWN // 2]
     large = sorted(long, key=lambda c: -int(c.streams[0].prompt_tokens.max()))

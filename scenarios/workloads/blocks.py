@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +89,23 @@ def common(a: Sequence[Run], b: Sequence[Run]) -> int:
         if used_b == b[j][1]:
             j, used_b = j + 1, 0
     return shared
+
+
+def before_repeat(runs: Sequence[Run]) -> int | None:
+    """Return how many blocks stand before the first id that stands twice, or None where every id stands once."""
+    if len(runs) < 2:
+        return None
+    ordered = sorted(runs)
+    if all(a[0] + a[1] <= b[0] for a, b in pairwise(ordered)):
+        return None
+    seen, blocks = Seen(), 0
+    for first, length in runs:
+        fresh = next((k for k in range(length) if seen.leading([(first + k, 1)])), length)
+        blocks += fresh
+        if fresh < length:
+            break
+        seen.add([(first, length)])
+    return blocks
 
 
 class Seen:

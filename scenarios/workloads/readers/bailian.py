@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scenarios.workloads.blocks import runs_of
 from scenarios.workloads.readers import fields, graph, rows
 from scenarios.workloads.readers.graph import Request
 from scenarios.workloads.readers.rows import ReadOptions, Sample
@@ -50,7 +49,7 @@ def read(path: Path, options: ReadOptions) -> Corpus:
                     session="",
                     prompt_tokens=prompt_tokens,
                     output_tokens=fields.output(row, "output_length", at, repairs),
-                    runs=runs_of(fields.block_ids(row, "hash_ids", at, repairs, prompt_tokens, block_tokens)),
+                    runs=fields.block_runs(row, "hash_ids", at, repairs, prompt_tokens, block_tokens),
                     after=[] if parent == "-1" else [parent],
                     t_s=t_s,
                 )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from scenarios.workloads.blocks import Run, before_repeat, head, runs_of
 from scenarios.workloads.repairs import Repairs
 
 
@@ -40,6 +41,22 @@ def seconds(row: Mapping[str, Any], key: str, at: str, repairs: Repairs, unit_s:
     if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
         raise repairs.refuse(f"{key} not a time", f"{at}: {key}", f"{value!r}; a finite number was expected")
     return value * unit_s
+
+
+def block_runs(
+    row: Mapping[str, Any], key: str, at: str, repairs: Repairs, prompt_tokens: int, block_tokens: int
+) -> list[Run]:
+    """Return the block ids as runs, held to the prompt's length and to standing once each.
+
+    Ids are prefix-chained, so that one that stands twice is a defect: what follows its second place has no name.
+    """
+    runs = runs_of(block_ids(row, key, at, repairs, prompt_tokens, block_tokens))
+    sound = before_repeat(runs)
+    if sound is None:
+        return runs
+    wrong = f"the id of block {sound} stands earlier in the same prompt; prefix-chained ids stand once"
+    repairs.mend("block id repeated within a prompt", f"{at}: {key}", wrong, "the rest of the prompt is never reused")
+    return head(runs, sound)
 
 
 def block_ids(

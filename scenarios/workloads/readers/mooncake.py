@@ -18,7 +18,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from scenarios.workloads.blocks import Run, runs_of
+from scenarios.workloads.blocks import Run
 from scenarios.workloads.readers import fields, graph, rows
 from scenarios.workloads.readers.graph import Request
 from scenarios.workloads.readers.rows import ReadOptions, Sample
@@ -100,7 +100,7 @@ def _row(
     if grown is not None:
         prompt_tokens, runs = grown.setdefault(session, _Delta()).extend(prompt_tokens, output_tokens)
     else:
-        runs = runs_of(fields.block_ids(row, "hash_ids", at, repairs, prompt_tokens, block_tokens))
+        runs = fields.block_runs(row, "hash_ids", at, repairs, prompt_tokens, block_tokens)
     t_s = fields.seconds(row, "timestamp", at, repairs, MS)
     if "request_id" not in row and not session:
         if t_s is None:

@@ -182,7 +182,7 @@ class _Reader:
             raise repairs.refuse("not a request", at, "an object was expected")
         prompt_tokens = fields.whole(row, "in", at, repairs, 1)
         output_tokens = fields.output(row, "out", at, repairs)
-        ids = fields.block_ids(row, "hash_ids", at, repairs, prompt_tokens, self.block_tokens)
+        runs = fields.block_runs(row, "hash_ids", at, repairs, prompt_tokens, self.block_tokens)
         stop = row.get("stop") or ""
         types = row.get("input_types") or ()
         starter = 0
@@ -196,7 +196,7 @@ class _Reader:
             output_tokens=output_tokens,
             think_s=self._think_s(row, at, t_s - before_s),
             service_s=self._wait_s(row, "api_time", at),
-            ids=ids,
+            runs=runs,
             stop=STOP_CODE.get(stop, STOPS.index("other")),
             starter=starter,
             model=self.models.setdefault(str(row.get("model", "")), len(self.models)),

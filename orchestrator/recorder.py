@@ -1,17 +1,14 @@
-"""The run's memory: bins of every level, a row a turn, and the decisions; flushed in chunks, so that memory stays flat.
-
-A bin holds time-weighted means and extremes, never point samples: a chatter faster than the bin still shows.
-"""
+"""The run's memory: bins of every level, a row a turn, and the decisions; flushed in chunks, so that memory stays flat."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from typing import Any, Protocol
 
+from orchestrator.bins import Bins
 from orchestrator.clock import SLEEP, Clock
-from orchestrator.ledger import DECODING, FILLING, READY, RETIRED, WAITING, Ledger, Turn
+from orchestrator.ledger import RETIRED, Ledger, Turn
 from orchestrator.levels import Level
 from orchestrator.signals import Commands, Readings, Slot
 
@@ -23,7 +20,7 @@ TURN_COLUMNS = (
     *(("decode_worker", "i"), ("preemptions", "i"), ("outcome", "i")),
 )
 CHUNK_TURNS = 65_536
-NAN = float("nan")
+PACK_TURNS = 512  # rows of Python objects become packed columns while they are still in the processor's cache
 
 
 class Sink(Protocol):
@@ -61,36 +58,25 @@ class Recorder:
     def __init__(
         self, clock: Clock, ledger: Ledger, slots: Callable[[], int], bin_s: float, sink: Sink, moves: bool = False
     ) -> None:
-        self._clock, self._ledger, self._slots, self._bin_s, self._sink = clock, ledger, slots, bin_s, sink
+        self._clock, self._bin_s, self._sink = clock, bin_s, sink
         self._moves = moves
-        self._levels: dict[str, Level] = {
-            "ready_turns": ledger.levels[READY],
-            "backlog_turns": ledger.levels[WAITING],
-            "in_flight_turns": ledger.in_flight,
-            "filling_turns": ledger.levels[FILLING],
-            "decoding_turns": ledger.levels[DECODING],
-        }
+        self._bins = Bins(ledger, slots)
+        self.saw = self._bins.saw
         self.workers = self.level("workers_active")
-        self._gauges: dict[str, Callable[[], float]] = {}
-        self._bins: dict[str, array[float]] = {}
-        self._count = 0
         self._start_s = 0.0
-        self._totals = (0, 0, 0)
-        self._seen: dict[str, Readings] = {}
-        self._said: dict[str, Commands] = {}
-        self._numeric: dict[type, tuple[str, ...]] = {}
         self._classes = [counts.name for counts in ledger.classes]
         self._outcomes: dict[str, int] = {"retired": 0}
         self._rows: list[tuple[float | int, ...]] = []
+        self._columns: Columns = _empty()
 
     def level(self, name: str) -> Level:
-        """Return a new level to be recorded under `name`."""
-        self._levels[name] = level = Level()
+        """Return a new level to be recorded under `name`; before the first bin."""
+        self._bins.levels[name] = level = Level()
         return level
 
     def gauge(self, name: str, read: Callable[[], float]) -> None:
-        """Record what `read` returns at the end of each bin, as the bin's mean (and extremes)."""
-        self._gauges[name] = read
+        """Record what `read` returns at the end of each bin, as the bin's mean (and extremes); before the first bin."""
+        self._bins.gauges[name] = read
 
     # ------------------------------------------------ bins
     def start(self) -> None:
@@ -103,57 +89,7 @@ class Recorder:
 
     def _bin(self, end_s: float) -> None:
         start_s, self._start_s = self._start_s, end_s
-        self._put("t_s", start_s)
-        slots = self._slots()
-        for name, level in self._levels.items():
-            mean, low, high = level.close(start_s, end_s)
-            self._three(name, mean, low, high)
-            if name == "decoding_turns":
-                scale = 1.0 / slots if slots else NAN
-                self._three("decode_occupancy_ratio", mean * scale, low * scale, high * scale)
-        for name, read in self._gauges.items():
-            value = read()
-            self._three(name, value, value, value)
-        ledger = self._ledger
-        totals = (ledger.arrived, ledger.released, ledger.retired)
-        for name, now, before in zip(("arrived_turns", "admitted_turns", "retired_turns"), totals, self._totals):
-            self._put(name, now - before)
-        self._totals = totals
-        self._put("slots", slots)
-        for slot, reading in self._seen.items():
-            self._fields(f"seen.{slot}", reading)
-        for slot, command in self._said.items():
-            self._fields(f"command.{slot}", command)
-        self._count += 1
-
-    def _three(self, name: str, mean: float, low: float, high: float) -> None:
-        self._put(f"{name}_mean", mean)
-        self._put(f"{name}_min", low)
-        self._put(f"{name}_max", high)
-
-    def _put(self, name: str, value: float) -> None:
-        column = self._bins.get(name)
-        if column is None:  # a column that begins late was not measured before
-            column = self._bins[name] = array("d", [NAN]) * self._count
-        column.append(value)
-
-    def _fields(self, prefix: str, message: Readings | Commands) -> None:
-        names = self._numeric.get(type(message))
-        if names is None:
-            names = tuple(f.name for f in fields(message) if f.name not in ("by_class", "applied", "setpoint"))
-            self._numeric[type(message)] = names
-        for name in names:
-            value = getattr(message, name)
-            column = f"{prefix}.{name}"
-            if isinstance(value, int | float):
-                self._put(column, value)
-            elif value is None and column in self._bins:  # measured, or set, before: not now
-                self._put(column, NAN)
-
-    def saw(self, slot: Slot, reading: Readings, command: Commands) -> None:
-        """Note what a law saw and said; the last one in a bin is kept."""
-        self._seen[slot] = reading
-        self._said[slot] = command
+        self._bins.close(start_s, end_s)
 
     # ------------------------------------------------ turns and decisions
     def turn(self, turn: Turn) -> None:
@@ -180,27 +116,40 @@ class Recorder:
             turn.preemptions,
             code,
         )
-        self._rows.append(row)
+        rows = self._rows
+        rows.append(row)
         if self._moves:
             for at_s, stage in turn.story():
                 self.event("move", at_s, turn_id=view.turn_id, stage=stage)
-        if len(self._rows) >= CHUNK_TURNS:
-            self._flush()
+        if len(rows) >= PACK_TURNS:
+            self._pack()
+            if len(self._columns["turn_id"]) >= CHUNK_TURNS:
+                self._flush()
+
+    def _pack(self) -> None:
+        for column, values in zip(self._columns.values(), zip(*self._rows)):
+            column.extend(values)
+        self._rows.clear()
 
     def _flush(self) -> None:
-        if self._rows:
-            columns = {name: array(code, column) for (name, code), column in zip(TURN_COLUMNS, zip(*self._rows))}
-            self._sink.turns(columns, self._classes, list(self._outcomes))
-            self._rows = []
+        if self._columns["turn_id"]:
+            self._sink.turns(self._columns, self._classes, list(self._outcomes))
+            self._columns = _empty()
 
     def event(self, kind: str, at_s: float, **what: object) -> None:
         """Record one decision."""
         self._sink.event({"at_s": at_s, "kind": kind, **what})
 
     def finish(self, now_s: float) -> None:
-        """Close the last bin, pad the columns that ended early, and hand over what is left."""
-        counted = (self._ledger.arrived, self._ledger.released, self._ledger.retired) != self._totals
-        if now_s - self._start_s > 1e-9 * self._bin_s or counted:  # k * bin_s may miss the horizon by a bit
+        """Close the last bin and hand over what is left."""
+        if (
+            now_s - self._start_s > 1e-9 * self._bin_s or self._bins.pending()
+        ):  # k * bin_s may miss the horizon by a bit
             self._bin(now_s)
+        self._pack()
         self._flush()
-        self._sink.signals(self._bins)
+        self._sink.signals(self._bins.columns())
+
+
+def _empty() -> Columns:
+    return {name: array(code) for name, code in TURN_COLUMNS}

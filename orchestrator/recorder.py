@@ -1,4 +1,4 @@
-"""The run's memory: bins of every level, a row a turn, and the decisions; flushed in chunks, so that memory stays flat."""
+"""The run's memory: signals in bins, a row a turn, and the decisions; flushed in chunks, so that memory stays flat."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from orchestrator.bins import Bins
 from orchestrator.clock import SLEEP, Clock
 from orchestrator.ledger import RETIRED, Ledger, Turn
 from orchestrator.levels import Level
-from orchestrator.signals import Commands, Readings, Slot
 
 Columns = dict[str, Any]  # Any: array.array of one of several type codes
 TURN_COLUMNS = (

@@ -29,24 +29,19 @@ _push, _pop = heapq.heappush, heapq.heappop
 # asyncio.timeout() arms its timer with this bound method; knowing it is how completion wins a tie.
 _ON_TIMEOUT = asyncio.Timeout._on_timeout  # type: ignore[attr-defined]  # private, but stable from 3.11 to 3.13
 PURGE_FLOOR = 512
+NOTHING = (bool, ())  # what a cancelled handle runs: a call without effect, and without a Python frame
 
 
-class _Handle:
-    """asyncio.Handle without repr, debug and loop fields; asyncio itself needs only cancel and cancelled."""
+class _Handle(list[Any]):
+    """What is ready: `run(*call)`, run being a context's. asyncio's Handle without repr, debug and loop fields."""
 
-    __slots__ = ("args", "callback", "run")
-
-    def __init__(self, callback: Callable[..., object], args: tuple[Any, ...], context: Context) -> None:
-        self.callback: Callable[..., object] | None = callback
-        self.args = args
-        self.run = context.run
+    __slots__ = ()
 
     def cancel(self) -> None:
-        self.callback = None
-        self.args = ()
+        self[:] = NOTHING
 
     def cancelled(self) -> bool:
-        return self.callback is None
+        return self[0] is NOTHING[0]
 
 
 class _Timer(_Handle):
@@ -164,15 +159,22 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Return a Future of this loop."""
         return futures.Future(loop=self)
 
-    def call_soon(self, callback: Any, *args: Any, context: Context | None = None) -> Any:  # type: ignore[override]  # plainer, see above
-        """Run the callback at this instant, after what is already ready."""
-        handle = _Handle(callback, args, copy_context() if context is None else context)
-        self._append(handle)
-        return handle
+    def call_soon(self, *call: Any, context: Context | None = None) -> Any:  # type: ignore[override]  # plainer, see above
+        """Run `call[0](*call[1:])` at this instant, after what is already ready.
+
+        Only a caller without a context of its own gets a handle: tasks and futures pass theirs, and drop what is
+        returned.
+        """
+        if context is None:
+            handle = _Handle((copy_context().run, call))
+            self._append(handle)
+            return handle
+        self._append((context.run, call))
+        return None
 
     def call_at(self, when: float, callback: Any, *args: Any, context: Context | None = None) -> Any:  # type: ignore[override]  # plainer, see above
         """Run the callback at `when`; asyncio's timeouts rank after sleeps of the same instant."""
-        timer = _Timer(callback, args, copy_context() if context is None else context)
+        timer = _Timer(((copy_context() if context is None else context).run, (callback, *args)))
         timer.loop = self
         late = getattr(callback, "__func__", None) is _ON_TIMEOUT
         timer.entry = self.at(when, _fire, timer, DEADLINE if late else SLEEP)
@@ -236,7 +238,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             sys.set_asyncgen_hooks(*hooks)
 
     def _spin(self) -> None:
-        heap, ready, cap = self._heap, self._ready, self._cap  # type: ignore[attr-defined]
+        heap, ready, cap, pop = self._heap, self._ready, self._cap, _pop  # type: ignore[attr-defined]
         popleft = ready.popleft
         count = 0
         while True:
@@ -245,59 +247,57 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 if count > cap:
                     raise Livelock(self._story(f"{count} callbacks ran at t = {self._now:.9g} s"))
                 for _ in range(len(ready)):
-                    handle = popleft()
-                    callback = handle.callback
-                    if callback is not None:
-                        try:
-                            handle.run(callback, *handle.args)
-                        except (SystemExit, KeyboardInterrupt):
-                            raise
-                        except BaseException as error:
-                            self._report(callback, error)
+                    run, call = popleft()
+                    try:
+                        run(*call)
+                    except (SystemExit, KeyboardInterrupt):
+                        raise
+                    except BaseException as error:
+                        self._report(call, error)
                 if self._stopping:
                     return
             if self._stopping:
                 return
-            while heap and heap[0][3] is None:  # a cancelled entry never moves the clock
-                _pop(heap)
-                self._dead -= 1
             if not heap:
                 raise Deadlock(self._story(f"nothing is ready and no timer is set at t = {self._now:.9g} s"))
-            entry = heap[0]
-            when, priority = entry[0], entry[1]
+            entry = pop(heap)
+            when, priority, _, fn, arg = entry
+            if fn is None:  # a cancelled entry never moves the clock
+                self._dead -= 1
+                continue
             if when != self._now:
                 self._now = when
                 count = 0
-            while entry[0] == when and entry[1] == priority:  # one (instant, priority), first come first
-                _pop(heap)
-                fn = entry[3]
+            entry[3] = entry[4] = None  # an entry that is kept must not keep what it held
+            count += 1
+            if count > cap:
+                raise Livelock(self._story(f"{count} events ran at t = {when:.9g} s"))
+            fn(arg)
+            while heap and heap[0][0] == when and heap[0][1] == priority:  # one (instant, priority), first come first
+                entry = pop(heap)
+                fn, arg = entry[3], entry[4]
                 if fn is None:
                     self._dead -= 1
-                else:
-                    count += 1
-                    if count > cap:
-                        raise Livelock(self._story(f"{count} events ran at t = {when:.9g} s"))
-                    arg = entry[4]
-                    entry[3] = entry[4] = None  # an entry that is kept must not keep what it held
-                    fn(arg)
-                if not heap:
-                    break
-                entry = heap[0]
+                    continue
+                entry[3] = entry[4] = None
+                count += 1
+                if count > cap:
+                    raise Livelock(self._story(f"{count} events ran at t = {when:.9g} s"))
+                fn(arg)
 
     def run_handle(self, handle: _Handle) -> None:
         """Run a handle's callback now."""
-        callback = handle.callback
-        if callback is not None:
-            try:
-                handle.run(callback, *handle.args)
-            except (SystemExit, KeyboardInterrupt):
-                raise
-            except BaseException as error:
-                self._report(callback, error)
+        run, call = handle
+        try:
+            run(*call)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            self._report(call, error)
 
-    def _report(self, callback: object, error: BaseException) -> None:
+    def _report(self, call: tuple[Any, ...], error: BaseException) -> None:
         """Report a callback's exception and go on, as asyncio does."""
-        self.call_exception_handler({"message": f"exception in {callback!r}", "exception": error})
+        self.call_exception_handler({"message": f"exception in {call[0]!r}", "exception": error})
 
     def _story(self, what: str) -> str:
         names = sorted(task.get_name() for task in asyncio.all_tasks(self))

@@ -61,6 +61,9 @@ def test_every_kind_of_traffic_runs_from_its_table(kind: str, tmp_path: Path) ->
     run = execute.run(scenario(tmp_path, KINDS[kind]))
     assert run.summary["counts"]["retired"] > 20
     assert run.summary["trace"]["conversations"] == 20
+    counted = run.data.meta["notes"]["workload"]
+    assert counted["sessions_begun"] >= 6
+    assert counted["sessions_overflowed"] == counted["turns_abandoned"] == 0
     names = set(run.turns["class"].astype(str))
     assert names == {"agent" if kind == "lanes" else "person"}
 

@@ -126,7 +126,9 @@ def _fields(chosen: Sequence[Conversation], cached: Mapping[str, list[Any]]) -> 
         )
         _add_marks(figure, talk, turn, place)
     _mark_legend(figure, chosen)
-    figure.update_layout(showlegend=True, hovermode="closest", legend={"orientation": "h", "y": -0.06, "entrywidth": 100})
+    figure.update_layout(
+        showlegend=True, hovermode="closest", legend={"orientation": "h", "y": -0.06, "entrywidth": 100}
+    )
     figure.update_yaxes(rangemode="tozero")
     figure.update_xaxes(title_text="turn", row=rows)
     figure.update_yaxes(title_text="tokens", col=1)

@@ -33,6 +33,7 @@ from scenarios.schema.traffic import ReplayWorkload
 from scenarios.schema.workloads import PoissonWorkload, SaturatedWorkload, StepWorkload
 from scenarios.verdict.flow import flow_of, flow_word, headline
 from scenarios.verdict.run import column, judge_run, window_of
+from scenarios.workloads.player import Counted
 
 
 @dataclass
@@ -117,7 +118,7 @@ def _simulate(
         return Ended("horizon", scenario.horizon_s, time.process_time() - began)
 
     async def main(clock: Any) -> Ended:  # Any: a VirtualClock or a RealClock
-        made, _ = assemble.orchestrator(scenario, candidate, seed, clock, sink)
+        made, source = assemble.orchestrator(scenario, candidate, seed, clock, sink)
         if progress is not None:
             watch(clock, made.ledger, scenario.horizon_s, progress)
         start = time.process_time()
@@ -136,6 +137,8 @@ def _simulate(
             },
             "worker_seconds": made.worker_seconds(),
         }
+        if isinstance(source, Counted):
+            ended.notes["workload"] = source.statistics()
         return ended
 
     try:

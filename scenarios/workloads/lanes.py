@@ -98,6 +98,10 @@ class LanesSource:
         """The player, with its counts of turns abandoned and of idle time cut."""
         return self._player
 
+    def statistics(self) -> dict[str, float]:
+        """Return the player's counts."""
+        return self._player.statistics()
+
     def start(self, arrive: Callable[[TurnView], None]) -> None:
         """Begin every lane at its place in the ramp."""
         self._player.start(arrive)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from orchestrator.ports import Source
 from orchestrator.turn import TurnId, TurnView
+from scenarios.workloads.player import Counted
 
 
 class Mixture:
@@ -13,6 +14,15 @@ class Mixture:
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = list(sources)
+
+    def statistics(self) -> dict[str, float]:
+        """Return the sums of the sources' counts."""
+        total: dict[str, float] = {}
+        for source in self._sources:
+            if isinstance(source, Counted):
+                for name, value in source.statistics().items():
+                    total[name] = total.get(name, 0) + value
+        return total
 
     def start(self, arrive: Callable[[TurnView], None]) -> None:
         """Begin all, in their order."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from orchestrator.clock import Clock
 from orchestrator.rng import mix, uniform
@@ -41,6 +41,15 @@ class Stage:
     class_name: ClassName
     draw_stream: int = 0
     draws: int = 0
+
+
+@runtime_checkable
+class Counted(Protocol):
+    """A source that counts what it did, for the record."""
+
+    def statistics(self) -> dict[str, float]:
+        """Return counts by name."""
+        ...
 
 
 class Tree:
@@ -86,6 +95,8 @@ class Player:
         self._arrive: Callable[[TurnView], None] = lambda turn: None
         self._live: dict[int, tuple[Tree, int, int]] = {}
         self._trees: dict[int, Tree] = {}
+        self.begun = 0
+        self.overflowed = 0
         self.abandoned_turns = 0
         self.idle_cut_s = 0.0
 
@@ -97,6 +108,15 @@ class Player:
     def trees(self) -> int:
         """The number of trees alive."""
         return len(self._trees)
+
+    def statistics(self) -> dict[str, float]:
+        """Return sessions begun, sessions ended by an overflow with the turns they left, and idle time cut."""
+        return {
+            "sessions_begun": self.begun,
+            "sessions_overflowed": self.overflowed,
+            "turns_abandoned": self.abandoned_turns,
+            "idle_cut_s": round(self.idle_cut_s, 6),
+        }
 
     def play(
         self,
@@ -115,6 +135,7 @@ class Player:
         each; what follows it in the recorded run waits for them.
         """
         tree = Tree(script, key, scope, play)
+        self.begun += 1
         self._trees[key] = tree
         first = [0] * len(script.parts)
         if cut_s is not None:
@@ -236,6 +257,7 @@ class Player:
 
     def _abandon(self, tree: Tree) -> None:
         tree.abandoned = True
+        self.overflowed += 1
         for _, entry in tree.pending.values():
             self._stage.clock.cancel_at(entry)
         tree.pending.clear()

@@ -69,6 +69,10 @@ class SessionArrivals:
         """The player, with its counts of turns abandoned and of idle time cut."""
         return self._player
 
+    def statistics(self) -> dict[str, float]:
+        """Return the player's counts."""
+        return self._player.statistics()
+
     def start(self, arrive: Callable[[TurnView], None]) -> None:
         """Begin with the first arrival."""
         self._player.start(arrive)

@@ -21,8 +21,9 @@ MAY_IMPORT = {
 LAYERS = (
     ("cli",),
     ("report",),
-    ("api", "compare", "sweep", "suite", "judge", "analyze", "identify", "plan", "leaderboard", "demo"),
-    ("testing",),
+    ("leaderboard",),
+    ("suite",),
+    ("api", "compare", "sweep", "judge", "analyze", "identify", "plan", "demo", "testing"),
     ("run", "conformance", "trace"),
     ("verdict",),
     ("build",),

@@ -3,9 +3,9 @@
     W   turns released and not retired            turns
     W <= cap_turns                                the door releases at once while this holds
 
-Known as CONWIP in production (Spearman, Woodruff and Hopp, 1990). The loop has no gain to tune and no limit cycle of
-its own, but it copies every bunch: damping about pi cv^2, cv the spread of the lap time. A cap of N starves the pool
-by T/(L+T); N(1 + L/T) feeds it. Missing data: needs none.
+The loop has no gain to tune and no limit cycle of its own, but it copies every bunch: damping about pi cv^2, cv the
+spread of the lap time. A cap of N starves the pool by T/(L+T); N(1 + L/T) feeds it. Source: CONWIP in production,
+Spearman, Woodruff and Hopp (1990). Missing data: needs none.
 """
 
 from __future__ import annotations

@@ -40,6 +40,8 @@ class PiBacklog:
         Span of the mean of q, >= 0.
     closed_s : float, optional
         tau_c; default theta.
+    anti_windup : bool
+        Without it the last term is left out: kept for the lesson.
     """
 
     monotone = (("ready_turns", "release_per_s", -1),)
@@ -53,9 +55,10 @@ class PiBacklog:
         buffer_ratio: float = 0.1,
         tau_s: float = 1.0,
         closed_s: float | None = None,
+        anti_windup: bool = True,
     ) -> None:
         self.cadence = cadence
-        self.full_per_s, self.buffer_ratio = full_per_s, buffer_ratio
+        self.full_per_s, self.buffer_ratio, self.anti_windup = full_per_s, buffer_ratio, anti_windup
         half_s = 0.5 * cadence.period_s if isinstance(cadence, Every) else 0.0
         theta = max(dead_time_s + tau_s + half_s, 1e-3)
         span = theta + (theta if closed_s is None else closed_s)
@@ -76,7 +79,7 @@ class PiBacklog:
             self._I = (stands or 0.0) - u0 - self.Kc * e if known and (stands or 0.0) <= 1.5 * u0 else 0.0
         elif y.at_s > self._at_s:
             dt = min(y.at_s - self._at_s, self.Ti)
-            undone = (stands or 0.0) - self._said if known else 0.0
+            undone = (stands or 0.0) - self._said if known and self.anti_windup else 0.0
             self._I += dt / self.Ti * (self.Kc * e + undone)
         self._at_s = max(self._at_s, y.at_s)
         self._said = u0 + self.Kc * e + self._I

@@ -4,8 +4,8 @@
     u     r + k (B* - (W - N - r L))                                    turns/s   (symbols of `predictive_buffer`)
 
 A starved pool retires little, and this estimate believes it: the loop has a slow root (for N = 512, L = 10 s, T = 5 s
-and tau = 2 L at -0.0071/s, 141 s), so a cold start crawls. The defect is that of Dynamo issue 12430: a capacity
-model that learns from a pool which is not full. Missing data: until the first retirement, the scenario's stated rate.
+and tau = 2 L at -0.0071/s, 141 s), so a cold start crawls. Source: Dynamo issue 12430, a capacity model that learns
+from a pool which is not full. Missing data: until the first retirement, the scenario's stated rate.
 """
 
 from __future__ import annotations

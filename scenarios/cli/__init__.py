@@ -13,10 +13,12 @@ from scenarios.cli import (
     demo,
     identify,
     judge,
+    leaderboard,
     library,
     plan,
     report,
     run,
+    suite,
     sweep,
     trace,
 )
@@ -40,6 +42,8 @@ app.command()(identify.identify)
 app.command()(judge.judge)
 app.command()(sweep.sweep)
 app.command(name="check-policy")(check_policy.check_policy)
+app.command()(suite.suite)
+app.command()(leaderboard.leaderboard)
 app.command(name="list")(library.list_scenarios)
 app.add_typer(trace.app, name="trace")
 app.add_typer(plan.app, name="plan")

@@ -91,5 +91,7 @@ def _show(summary: Any, title: str, out: Path | None) -> None:
     from scenarios.report.table import verdict_table
 
     Console().print(verdict_table([summary], title=title))
+    for warning in summary["warnings"]:
+        typer.echo(f"warning: {warning}", err=True)
     if out is not None:
         typer.echo(f"record: {out}   (a page of it: steadyflow report {out})")

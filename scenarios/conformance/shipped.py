@@ -30,6 +30,7 @@ EXAMPLES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "predictive_buffer": {"dead_time_s": 0.5, "full_per_s": 40},
         "predictive_buffer_naive": {"dead_time_s": 0.5, "full_per_s": 40},
         "pi_backlog": {"dead_time_s": 0.5, "full_per_s": 40},
+        "saturation_gate": {"limit_ratio": 0.95, "stale_after_s": 2.0, "when_stale": "closed"},
         "limit_aimd": {**LIMIT, "timeout_s": 5.0},
         "limit_vegas": LIMIT,
         "limit_gradient2": LIMIT,

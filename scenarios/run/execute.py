@@ -16,7 +16,7 @@ import numpy as np
 from orchestrator.real_clock import run_real
 from orchestrator.recorder import Sink
 from orchestrator.virtual_clock import run_virtual
-from scenarios.build import assemble, conversations, plants
+from scenarios.build import assemble, cascade, conversations, plants
 from scenarios.errors import UserError
 from scenarios.run import metrics
 from scenarios.run.kv import kv_figures
@@ -192,6 +192,7 @@ def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, d
         "reconfigurations": ended.notes.get("reconfigurations"),
         "kv": kv_figures(data.signals, window_s),
         "measured": measured(data.turns, data.signals, window_s),
+        "warnings": cascade.warnings(scenario, candidate),
         "trace": ended.trace,
         "cpu_s_by_part": {"span": ended.cpu_s, "verdict": judge_cpu_s},
         "turns_per_cpu_s": retired / ended.cpu_s if ended.cpu_s > 0.0 else None,

@@ -25,6 +25,7 @@ from policies.admission.predictive_buffer_naive import PredictiveBufferNaive
 from policies.admission.proportional_gate import ProportionalGate
 from policies.admission.relay import Relay
 from policies.admission.retirement_gate import RetirementGate
+from policies.admission.saturation_gate import SaturationGate
 from policies.admission.step import Step
 from scenarios.build.laws.file import made_from_file
 from scenarios.schema.laws import FileLaw, Hold
@@ -84,6 +85,14 @@ def admission(part: parts.Admission, period_s: float) -> Law:
                 buffer_ratio=part.buffer_ratio,
                 tau_s=part.tau_s,
                 closed_s=part.closed_s,
+                anti_windup=part.anti_windup,
+            )
+        case parts.SaturationGate():
+            return SaturationGate(
+                every,
+                limit_ratio=part.limit_ratio,
+                stale_after_s=part.stale_after_s,
+                when_stale=part.when_stale,
             )
         case parts.LimitAimd() | parts.LimitVegas() | parts.LimitGradient2() | parts.LimitEnvoy():
             return _limit(part, every)

@@ -90,6 +90,16 @@ class PiBacklog(LawPart):
     buffer_ratio: NotNegative = 0.1
     tau_s: NotNegative = 1.0
     closed_s: Positive | None = None
+    anti_windup: bool = True
+
+
+class SaturationGate(LawPart):
+    """A gate on busy slots that knows how old its reading is."""
+
+    kind: Literal["saturation_gate"]
+    limit_ratio: Positive
+    stale_after_s: Positive
+    when_stale: Literal["open", "closed", "hold"]
 
 
 class LimitPart(LawPart):
@@ -228,6 +238,7 @@ Admission = Annotated[
     | PredictiveBuffer
     | PredictiveBufferNaive
     | PiBacklog
+    | SaturationGate
     | LimitAimd
     | LimitVegas
     | LimitGradient2

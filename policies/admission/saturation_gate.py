@@ -1,0 +1,54 @@
+"""A gate on saturation that knows how old its reading is, and fails open or closed when it is too old.
+
+    x      busy slots / slots                                                1
+    age    now - sampled                                                     s
+    open   x < limit                     while age <= stale_after            -
+           as when_stale says            otherwise
+
+Closed is safe for the pool and fatal for the traffic when the limit of age lies below the period of the telemetry; open
+is the reverse. Source: the utilisation detector of llm-d's endpoint picker (stale after 200 ms counts as saturated) and
+llm-d-router issues 2408 and 2547. Missing data: with no slots the gate stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from orchestrator.ports import Cadence
+from orchestrator.signals import AdmissionCommand, AdmissionReading
+
+
+class SaturationGate:
+    """Open below a limit of occupancy, with a rule for stale readings.
+
+    Parameters
+    ----------
+    cadence : Cadence
+    limit_ratio : float
+        Occupancy at which the gate closes.
+    stale_after_s : float
+        Age above which a reading is not believed.
+    when_stale : {"open", "closed", "hold"}
+        What the gate then does.
+    """
+
+    def __init__(
+        self,
+        cadence: Cadence,
+        *,
+        limit_ratio: float,
+        stale_after_s: float,
+        when_stale: Literal["open", "closed", "hold"],
+    ) -> None:
+        self.cadence = cadence
+        self.limit_ratio, self.stale_after_s, self.when_stale = limit_ratio, stale_after_s, when_stale
+        self._open = True
+
+    def act(self, y: AdmissionReading) -> AdmissionCommand:
+        """Open or close the gate."""
+        if y.now_s - y.at_s > self.stale_after_s:
+            if self.when_stale != "hold":
+                self._open = self.when_stale == "open"
+        elif y.slots > 0:
+            self._open = y.busy_slots < self.limit_ratio * y.slots
+        return AdmissionCommand(gate_open=self._open)

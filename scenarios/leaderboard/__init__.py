@@ -1,0 +1,1 @@
+"""Policies ranked on two axes over a fixed field: see `ranking`."""

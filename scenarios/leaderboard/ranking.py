@@ -1,0 +1,96 @@
+"""Rank admission laws on two axes: how steady they are, and how much good work a GPU-hour gives.
+
+    steadiness  1 - share of the pool's work that swinging costs (utilisation lost), mean over scenarios and seeds    1
+    yield       good turns per GPU-hour, relative to the best law of the same scenario and seed, mean                 1
+
+A law is dominated when another is at least as good on both axes and better on one. Intervals are percentile bootstraps
+over (scenario, seed) pairs. Every law meets every scenario of the field; its parameters are those of the plant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scenarios.compare.join import interval
+from scenarios.suite.execute import Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One law's place: means with 95 % intervals, and by whom it is dominated (empty: by none)."""
+
+    law: str
+    runs: int
+    steadiness: dict[str, Any]
+    goods_per_gpu: dict[str, Any]
+    dominated_by: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the place as `leaderboard --json` prints it."""
+        return {
+            "law": self.law,
+            "runs": self.runs,
+            "steadiness": self.steadiness,
+            "yield": self.goods_per_gpu,
+            "dominated_by": self.dominated_by or None,
+        }
+
+
+def ranked(seeds: Sequence[Sequence[Row]]) -> list[Place]:
+    """Rank the candidates that occur in the rows of every seed; best first.
+
+    Parameters
+    ----------
+    seeds : sequence of sequences of Row
+        The suite's rows, one sequence a seed.
+    """
+    steady: dict[str, list[float]] = {}
+    good: dict[str, list[float]] = {}
+    for rows in seeds:
+        best = _best(rows)
+        for row in rows:
+            steady.setdefault(row.candidate, []).append(1.0 - _cost(row.summary))
+            top = best[row.scenario]
+            good.setdefault(row.candidate, []).append(_yield(row.summary) / top if top > 0.0 else 0.0)
+    means = {law: (_mean(steady[law]), _mean(good[law])) for law in steady}
+    places = [
+        Place(
+            law=law,
+            runs=len(steady[law]),
+            steadiness=interval(steady[law]),
+            goods_per_gpu=interval(good[law]),
+            dominated_by=_dominator(law, means),
+        )
+        for law in means
+    ]
+    return sorted(places, key=lambda p: (bool(p.dominated_by), -sum(means[p.law])))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _cost(summary: Mapping[str, Any]) -> float:
+    """Share of the pool's work lost: to a swing, as the verdict prices it, and to starvation beside waiting work."""
+    found = summary["verdict"].get("decode_occupancy_ratio", {}).get("cost", {}).get("utilization_lost_ratio") or 0.0
+    return min(1.0, max(0.0, float(found), float(summary["flow"]["starved_ratio"])))
+
+
+def _yield(summary: Mapping[str, Any]) -> float:
+    hours = summary["gpu_hours"]
+    return float(summary["goodput"]["turns_per_s"] or 0.0) / hours if hours else 0.0
+
+
+def _best(rows: Sequence[Row]) -> dict[str, float]:
+    best: dict[str, float] = {}
+    for row in rows:
+        best[row.scenario] = max(best.get(row.scenario, 0.0), _yield(row.summary))
+    return best
+
+
+def _dominator(law: str, means: Mapping[str, tuple[float, float]]) -> str:
+    own = means[law]
+    better = [name for name, other in means.items() if other != own and other[0] >= own[0] and other[1] >= own[1]]
+    return max(better, key=lambda name: sum(means[name]), default="")

@@ -1,0 +1,74 @@
+"""The suite as one table in the terminal, and as one page that opens from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from scenarios.report.style import CSS
+from scenarios.suite.execute import Row, cells
+
+HEADINGS = ("scenario", "candidate", "verdict", "goodput", "TTFT p99", "GPU-h", "flips", "flaps", "expected")
+
+
+def line(row: Row) -> tuple[str, ...]:
+    """Return one row's cells as text."""
+    c: Mapping[str, Any] = cells(row.summary)
+    good, late = c["goodput_ratio"], c["ttft_p99_s"]
+    held = sum(check["ok"] for check in row.checks)
+    return (
+        row.scenario,
+        row.candidate,
+        c["headline"],
+        "" if good is None else f"{100 * good:.1f} %",
+        "" if late is None else f"{late:.3g} s",
+        f"{c['gpu_hours']:.2f}",
+        str(c["reconfigurations"]),
+        str(c["flaps"]),
+        f"{held} of {len(row.checks)}" if row.checks else "",
+    )
+
+
+def suite_table(rows: Sequence[Row]) -> Table:
+    """Return the suite's table for the terminal."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True)
+    for heading in HEADINGS:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*line(row), style=None if row.ok else "red")
+    return table
+
+
+def write_suite_page(rows: Sequence[Row], path: Path) -> Path:
+    """Write the suite's page and return its path; its folder is made."""
+    head = "".join(f"<th>{escape(h)}</th>" for h in HEADINGS)
+    body = "".join(_html(row) for row in rows)
+    checks = [check for row in rows for check in row.checks]
+    held = sum(check["ok"] for check in checks)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Suite · Steadyflow</title><style>{CSS}'
+        "td,th{padding:.25rem .6rem;text-align:left;vertical-align:top}.bad{color:#b00020}</style></head><body><main>"
+        f"<h1>The suite</h1><p>{held} of {len(checks)} expectations hold.</p>"
+        f'<div id="suite"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+        "</main></body></html>",
+        encoding="utf-8",
+    )
+    return path
+
+
+def _html(row: Row) -> str:
+    wrong = "".join(
+        f"<br>{escape(str(c['key']))} should be {escape(str(c['want']))}, is {escape(str(c['got']))}"
+        for c in row.checks
+        if not c["ok"]
+    )
+    texts = [escape(text) for text in line(row)]
+    texts[-1] += wrong
+    tag = "" if row.ok else ' class="bad"'
+    return f"<tr{tag}>" + "".join(f"<td>{text}</td>" for text in texts) + "</tr>"

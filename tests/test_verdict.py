@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from scenarios.verdict import Series, flow_of, flow_word, headline, judge_run, judge_signal
 from scenarios.verdict import specimens as known
+from scenarios.verdict.acf import autocorrelation, peak_train
 from scenarios.verdict.flow import added_p99_s
 from scenarios.verdict.shape import harris_index
 
@@ -273,3 +274,12 @@ def test_the_harris_index_is_low_for_what_no_controller_could_remove() -> None:
     white = rng().standard_normal(4000)
     assert harris_index(white, 4) < 0.05
     assert harris_index(known.red_noise(rng(), 1, 4000, 0.95)[0], 4) > 0.5
+
+
+@given(seed=st.integers(0, 10_000), lag=st.floats(2.0, 60.0), slow=st.floats(0.5, 0.999))
+@settings(max_examples=60, deadline=None)
+def test_a_train_of_peaks_always_moves_on_and_ends(seed: int, lag: float, slow: float) -> None:
+    acf = autocorrelation(known.red_noise(rng(seed), 1, 400, slow))[0]
+    lags, heights = peak_train(acf, lag, floor=-1.0)
+    assert len(lags) == len(heights) <= len(acf) / (0.5 * lag)
+    assert np.all(np.diff(lags) > 0.5 * lag)

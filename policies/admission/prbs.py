@@ -33,6 +33,8 @@ class Prbs:
         How long one bit lasts, > 0.
     """
 
+    excitation = True  # it swings on purpose, to be answered by the plant
+
     def __init__(self, cadence: Cadence, *, low_per_s: float, high_per_s: float, hold_s: float) -> None:
         self.cadence = cadence
         self.low_per_s, self.high_per_s, self.hold_s = low_per_s, high_per_s, hold_s

@@ -27,6 +27,8 @@ class Relay:
         The middle and the width of the switch, busy slots.
     """
 
+    excitation = True  # it swings on purpose, to be answered by the plant
+
     def __init__(
         self, cadence: Cadence, *, low_per_s: float, high_per_s: float, threshold_turns: float, band_turns: float
     ) -> None:

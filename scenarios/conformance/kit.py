@@ -50,6 +50,8 @@ def check(make: Make, slot: Slot) -> list[Finding]:
         "bounded under saturation": lambda: saturation_is_forgotten(make, slot),
         "monotone where it claims": lambda: claims_hold(make, slot),
     }
+    if getattr(type(make()), "excitation", False):
+        del questions["quiet in a world that never changes"], questions["bounded under saturation"]
     return [asked(name, ask) for name, ask in questions.items()]
 
 

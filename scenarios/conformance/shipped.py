@@ -17,6 +17,7 @@ PARTS: Mapping[str, Any] = {
     "retention": retention.Retention,
     "routing": routing.Routing,
 }
+RATES = {"low_per_s": 20.0, "high_per_s": 60.0}
 LIMIT = {"start_turns": 100, "least_turns": 20, "most_turns": 200}
 BATCH = {"least_turns": 1, "most_turns": 64}
 # Parameters without a default, by slot and kind; the worlds of `readings` have 100 slots, L about 0.5 s, T = 2.5 s.
@@ -31,6 +32,9 @@ EXAMPLES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "predictive_buffer_naive": {"dead_time_s": 0.5, "full_per_s": 40},
         "pi_backlog": {"dead_time_s": 0.5, "full_per_s": 40},
         "saturation_gate": {"limit_ratio": 0.95, "stale_after_s": 2.0, "when_stale": "closed"},
+        "step": {**RATES, "hold_s": 60.0},
+        "prbs": {**RATES, "hold_s": 5.0},
+        "relay": {**RATES, "threshold_turns": 50, "band_turns": 5},
         "limit_aimd": {**LIMIT, "timeout_s": 5.0},
         "limit_vegas": LIMIT,
         "limit_gradient2": LIMIT,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 SUITE: Mapping[str, tuple[str, ...]] = {
     "S1 full and empty": ("full_empty_reference",),
     "S2 mild": ("mild",),
-    "S3 gain against dead time": ("hopf_sweep",),
+    "S3 gain against dead time": ("hopf",),
     "S4 echo": ("echo",),
     "S5 echo with a spread": ("echo_spread", "echo_dispersed"),
     "S6 stale readings": ("stale_observation",),

@@ -104,7 +104,8 @@ def peak_train(acf: Floats, lag: float, floor: float) -> tuple[Floats, Floats]:
         low = round(guess) - reach
         k = low + int(np.argmax(unbiased[low : low + 2 * reach + 1]))
         height, place = vertex(unbiased, k, max(int(period / 8), 1))
-        if height < floor:
+        # The same peak found again, or one far from where the next should be, ends the train.
+        if height < floor or not 0.5 * lag < place - (lags[-1] if lags else 0.0) < 1.5 * lag:
             break
         lags.append(place)
         heights.append(height)

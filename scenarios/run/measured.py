@@ -23,7 +23,7 @@ def measured(turns: pd.DataFrame, signals: pd.DataFrame, window_s: tuple[float, 
         token, mean), `dead_time_ratio` (their quotient), `arrival_per_s`, and `backlogged_ratio`: the share of the
         window's bins in which work waited at the door throughout.
     """
-    if not len(turns):
+    if not len(turns) or window_s[1] <= window_s[0]:  # the source may run dry before the warm-up is over
         return None
     ended = turns["ended_s"].to_numpy(dtype=float)
     inside = (ended >= window_s[0]) & (ended <= window_s[1]) & (turns["outcome"] == "retired").to_numpy()

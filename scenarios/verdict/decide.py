@@ -199,8 +199,9 @@ def _echo_error(
     # How far the period is from the loop's transit time, as a share; infinite where admissions copy nothing.
     if transit_s is None or admissions is None or retirements is None:
         return float("inf")
-    released = correlation.detrend(correlation.rebin(admissions, candidate.factor), high_pass=False)
-    ended = correlation.detrend(correlation.rebin(retirements, candidate.factor), high_pass=False)
+    # By ranks: the burst that starts a ring is far larger than anything after it.
+    released = correlation.detrend(stats.rankdata(correlation.rebin(admissions, candidate.factor)), high_pass=False)
+    ended = correlation.detrend(stats.rankdata(correlation.rebin(retirements, candidate.factor)), high_pass=False)
     spread = float(released.std() * ended.std())
     copies = spread > 0 and float(np.mean(released * ended)) / spread > limits.echo_copy
     return abs(period_s / transit_s - 1) if copies else float("inf")

@@ -312,6 +312,11 @@ class Orchestrator:
         self._decoders.set_slots(matches, slots)
         self._slots.set(sum(worker.info.slots or 0 for worker in self._decoders.workers), self._clock.now())
 
+    @property
+    def plant(self) -> Plant:
+        """The plant, as it was given."""
+        return self._plant
+
     def slots(self) -> int:
         """Return the decode slots there are."""
         return int(self._slots.value)

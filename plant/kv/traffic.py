@@ -133,7 +133,11 @@ class Traffic:
             del self._live[move]
             end(move)
 
-        floor_s = size_bytes / self._spec.object_bytes_per_s(size_bytes) if nics else 0.0
+        floor_s = 0.0
+        if nics:
+            alone = self._spec.object_bytes_per_s(size_bytes)
+            if any(all(link.rate_bytes_per_s > alone for link in route) for route in routes):
+                floor_s = size_bytes / alone
         move = Move(self._clock, routes, size_bytes, latency_s, floor_s, ended)
         self._live[move] = None
         return move

@@ -78,7 +78,7 @@ def orchestrator(
     if isinstance(scenario.plant, ClusterPlant):
         watch_pools(made.recorder, plant, clock)
     if isinstance(plant, Cluster) and plant.tiers is not None:
-        watch_tiers(made.recorder, plant.tiers, clock)
+        watch_tiers(made.recorder, plant.tiers)
     return made, source
 
 

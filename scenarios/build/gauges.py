@@ -9,6 +9,7 @@ from orchestrator.ports import Plant
 from orchestrator.recorder import Recorder
 from orchestrator.signals import PlantReading, PoolReading
 from orchestrator.turn import ConfigurationName
+from plant.kv.spec import NETWORK, NODE, SSD, TIER_NAMES
 from plant.kv.tiered import TieredStore
 
 
@@ -34,18 +35,22 @@ def watch_pools(recorder: Recorder, plant: Plant, clock: Clock) -> None:
             recorder.gauge(f"pool.{name}.kv_used_ratio", kv(name))
 
 
-def watch_tiers(recorder: Recorder, tiers: TieredStore, clock: Clock) -> None:
-    """Record every figure of the tiers as `kv.<name>`: levels, and sums since the start, as they end each bin."""
-    last: tuple[float, dict[str, float]] = (clock.now(), dict(tiers.values()))
+def watch_tiers(recorder: Recorder, tiers: TieredStore) -> None:
+    """Record levels of the tiers as `kv.<name>`, and prompt and cached tokens as sums since the start."""
+    ledger, keep = tiers.ledger, tiers.keep
 
-    def read(name: str) -> Callable[[], float]:
-        def value() -> float:
-            nonlocal last
-            if last[0] != clock.now():
-                last = (clock.now(), dict(tiers.values()))
-            return last[1].get(name, 0.0)
+    def used(tier: int) -> Callable[[], float]:
+        copies = tiers.spec.replicas if tier == NETWORK else 1
+        return lambda: float(keep.used_bytes(tier) * copies)
 
-        return value
-
-    for name in last[1]:
-        recorder.gauge(f"kv.{name}", read(name))
+    present = {NODE: tiers.spec.node, NETWORK: tiers.spec.network, SSD: tiers.spec.ssd}
+    for tier, part in present.items():
+        if part is not None:
+            recorder.gauge(f"kv.used_bytes.{TIER_NAMES[tier]}", used(tier))
+    caches = tiers.caches
+    if caches is not None:
+        recorder.gauge("kv.used_bytes.rack_cache", lambda: float(sum(caches.used_bytes)))
+    recorder.gauge("kv.contexts", lambda: float(len(keep.contexts)))
+    recorder.gauge("kv.staged_contexts", lambda: float(len(keep.waiting)))
+    recorder.gauge("kv.asked_tokens", lambda: float(ledger.asked_tokens))
+    recorder.gauge("kv.cached_tokens", lambda: float(ledger.cached_tokens))

@@ -16,10 +16,11 @@ import numpy as np
 from orchestrator.real_clock import run_real
 from orchestrator.recorder import Sink
 from orchestrator.virtual_clock import run_virtual
+from plant.cluster import Cluster
 from scenarios.build import assemble, cascade, conversations, plants
 from scenarios.errors import UserError
 from scenarios.run import metrics
-from scenarios.run.kv import kv_figures
+from scenarios.run.kv import TierWatch, kv_figures
 from scenarios.run.measured import measured
 from scenarios.run.progress import Progress, watch
 from scenarios.run.record import RunData, RunFolder, load
@@ -44,6 +45,7 @@ class Ended:
     end_s: float
     cpu_s: float
     trace: dict[str, Any] | None = None
+    kv: dict[str, float] | None = None
     notes: dict[str, Any] = field(default_factory=dict)
 
 
@@ -121,6 +123,8 @@ def _simulate(
         made, source = assemble.orchestrator(scenario, candidate, seed, clock, sink)
         if progress is not None:
             watch(clock, made.ledger, scenario.horizon_s, progress)
+        tiers = made.plant.tiers if isinstance(made.plant, Cluster) else None
+        tier_watch = None if tiers is None else TierWatch(clock, tiers, scenario.warmup_s)
         start = time.process_time()
         why = await made.run()
         ended = Ended(why, clock.now(), time.process_time() - start, conversations.facts(scenario))
@@ -139,6 +143,7 @@ def _simulate(
         }
         if isinstance(source, Counted):
             ended.notes["workload"] = source.statistics()
+        ended.kv = None if tier_watch is None else tier_watch.gained()
         return ended
 
     try:
@@ -190,7 +195,7 @@ def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, d
         **summary,
         "gpu_hours": metrics.gpu_hours({k: v for k, v in worker_seconds.items() if k in gpus}, gpus),
         "reconfigurations": ended.notes.get("reconfigurations"),
-        "kv": kv_figures(data.signals, window_s),
+        "kv": None if ended.kv is None else kv_figures(ended.kv, data.signals, window_s),
         "measured": measured(data.turns, data.signals, window_s),
         "warnings": cascade.warnings(scenario, candidate),
         "trace": ended.trace,

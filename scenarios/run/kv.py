@@ -1,7 +1,7 @@
-"""The `kv` block of a run's summary: what the tiers of KV state did in the window, from the bins' own columns.
+"""The `kv` block of a run's summary: what the tiers of KV state did in the window.
 
-Sums grow from the start of the run, so a figure of the window is the difference between its last bin and the last one
-before it. Levels are averaged over the bins inside.
+The plant's figures are sums since the start, so those of the window are what they grew by from the end of the warm-up
+to the end of the run. Levels are means over the window's bins.
 """
 
 from __future__ import annotations
@@ -11,56 +11,75 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from orchestrator.clock import SLEEP, Clock
+from plant.kv.tiered import TieredStore
 from scenarios.run.metrics import Window, bins_inside
 
-PREFIX = "kv."
+
+class TierWatch:
+    """Read the tiers' sums at the end of the warm-up and at the end of the run.
+
+    Parameters
+    ----------
+    clock : Clock
+    tiers : TieredStore
+    warmup_s : float
+    """
+
+    def __init__(self, clock: Clock, tiers: TieredStore, warmup_s: float) -> None:
+        self._tiers = tiers
+        self._before: dict[str, float] = {}
+        if warmup_s > 0.0:
+            clock.at(warmup_s, self._begin, None, SLEEP)
+
+    def _begin(self, _: None) -> None:
+        self._before = dict(self._tiers.values())
+
+    def gained(self) -> dict[str, float]:
+        """Return every figure's growth since the end of the warm-up."""
+        return {name: value - self._before.get(name, 0.0) for name, value in self._tiers.values()}
 
 
-def kv_figures(signals: pd.DataFrame, window_s: Window) -> dict[str, Any] | None:
-    """Return hits, moves, evictions and levels of the tiers; None where the plant has none.
+def kv_figures(gained: dict[str, float], signals: pd.DataFrame, window_s: Window) -> dict[str, Any]:
+    """Return hits, moves, evictions and levels of the tiers.
 
     `hit_token_ratio` = cached over prompt tokens of the fills asked for in the window; `hit_tokens` by the tier that
     they came from; `evictions` by reason, in contexts; `hbm_idle_byte_s` = bytes of KV state times the seconds that
     they lay in accelerator memory without work; `staging_depth` = contexts staged in nodes that wait for room.
     """
-    names = [str(name)[len(PREFIX) : -len("_mean")] for name in signals if str(name).startswith(PREFIX)]
-    names = [name for name in names if f"{PREFIX}{name}_mean" in signals]
-    if not names:
-        return None
     inside, _ = bins_inside(signals, window_s)
-    rows = np.flatnonzero(inside)
-    if not len(rows):
-        return None
 
-    def column(name: str) -> np.ndarray:
-        return signals[f"{PREFIX}{name}_mean"].to_numpy(dtype=float)
-
-    def gained(name: str) -> float:
-        values = column(name)
-        before = values[rows[0] - 1] if rows[0] > 0 else 0.0
-        return float(values[rows[-1]] - before)
+    def level(name: str) -> np.ndarray:
+        return signals[f"kv.{name}_mean"].to_numpy(dtype=float)[inside]
 
     def group(prefix: str) -> dict[str, float]:
-        return {name[len(prefix) + 1 :]: gained(name) for name in names if name.startswith(f"{prefix}.")}
+        return {name[len(prefix) + 1 :]: grown for name, grown in gained.items() if name.startswith(f"{prefix}.")}
 
-    asked = gained("asked_tokens")
-    used = {name.split(".", 1)[1]: float(column(name)[rows].mean()) for name in names if name.startswith("used_bytes.")}
-    depth = column("staged_contexts")[rows]
+    asked = gained["asked_tokens"]
+    depth = level("staged_contexts")
+    used = [
+        str(name)[len("kv.used_bytes.") : -len("_mean")] for name in signals if str(name).startswith("kv.used_bytes.")
+    ]
+    used = [name for name in used if f"kv.used_bytes.{name}_mean" in signals]
     return {
-        "hit_token_ratio": gained("cached_tokens") / asked if asked else None,
+        "hit_token_ratio": gained["cached_tokens"] / asked if asked else None,
         "prompt_tokens": asked,
         "hit_tokens": group("hit_tokens"),
-        "rebuilt_tokens": gained("rebuilt_tokens"),
+        "rebuilt_tokens": gained["rebuilt_tokens"],
         "evictions": group("evicted"),
         "evicted_tokens": group("evicted_tokens"),
         "evicted_bytes": group("evicted_bytes"),
-        "demotions": gained("demoted"),
-        "promotions": gained("promoted"),
+        "demotions": gained["demoted"],
+        "promotions": gained["promoted"],
         "moved_bytes": group("moved_bytes"),
         "link_bytes": group("link_bytes"),
-        "rerouted": gained("rerouted") if "rerouted" in names else 0.0,
-        "used_bytes": used,
-        "contexts": float(column("contexts")[rows].mean()),
-        "staging_depth": {"mean": float(depth.mean()), "max": float(depth.max())},
-        "hbm_idle_byte_s": gained("hbm_idle_byte_s"),
+        "rerouted": gained.get("rerouted", 0.0),
+        "used_bytes": {name: _mean(level(f"used_bytes.{name}")) for name in used},
+        "contexts": _mean(level("contexts")),
+        "staging_depth": {"mean": _mean(depth), "max": float(depth.max()) if len(depth) else None},
+        "hbm_idle_byte_s": gained["hbm_idle_byte_s"],
     }
+
+
+def _mean(values: np.ndarray) -> float | None:
+    return float(values.mean()) if len(values) else None

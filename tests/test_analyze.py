@@ -114,3 +114,15 @@ def test_steady_and_constant_are_the_same_prediction_and_only_what_was_predicted
     assert disagreements(hold.prediction, same) == []
     other = {**same, "verdict": "limit_cycle", "utilization_ratio": 0.9}
     assert len(disagreements(hold.prediction, other)) == 2
+
+
+def test_a_capacity_loop_is_judged_by_what_it_cannot_see_of_its_own_orders() -> None:
+    found = {one.candidate: one.prediction for one in analyze(load("pending_blind"))}
+    blind = found["pending_blind"]
+    assert blind.facts["unseen_ticks"] == 2
+    assert blind.margins["gain_margin"] == pytest.approx(0.618, abs=1e-3)
+    assert blind.period_s == pytest.approx(10 * 15.0)
+    assert "one overshoot" in found["pending_blind_window"].mechanism
+    assert found["pending_aware"].margins["gain_margin"] == pytest.approx(2.0)
+    assert found["pending_aware"].period_s is None
+    assert "no prediction" in found["mpc"].mechanism

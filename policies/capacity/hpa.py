@@ -22,6 +22,7 @@ from orchestrator.ports import Cadence
 from orchestrator.signals import CapacityCommand, CapacityReading
 from orchestrator.turn import ConfigurationName
 from policies.capacity.signals import Measure, load, standing
+from policies.design.structure import Multiplicative
 
 
 class Hpa:
@@ -67,6 +68,15 @@ class Hpa:
         self.policy_s, self.up_workers = policy_s, up_workers
         self._advice: deque[tuple[float, int]] = deque()
         self._path: deque[tuple[float, int]] = deque()
+
+    def scaling(self) -> Multiplicative:
+        """Return gain 1 in logarithms, through what it does not count."""
+        return Multiplicative(
+            configuration=self.configuration,
+            gain=1.0,
+            pending_counted=self.pending_aware,
+            window_s=self.down_window_s,
+        )
 
     def act(self, y: CapacityReading) -> CapacityCommand:
         """Say how many workers the pool should have."""

@@ -48,6 +48,28 @@ class Smooth:
     on: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Multiplicative:
+    """Scaling by the ratio of load to target, to a power `gain`; `pending_counted` when it counts what is on its way.
+
+    `window_s` holds it at the largest advice of that span on the way down (0: no window).
+    """
+
+    configuration: str
+    gain: float
+    pending_counted: bool
+    window_s: float
+
+
+@runtime_checkable
+class Scales(Protocol):
+    """A capacity law that says what it is to theory."""
+
+    def scaling(self) -> Multiplicative:
+        """Return the law's structure in logarithms."""
+        ...
+
+
 Structure = RelayOnBusy | RelayOnWork | OneForOne | Smooth
 
 

@@ -11,6 +11,7 @@ from policies.design.structure import Declares, OneForOne, Structure
 from scenarios.analyze.model import Plant, plant_of
 from scenarios.analyze.predict import predict
 from scenarios.analyze.prediction import Prediction
+from scenarios.analyze.scaling import predict_scaling
 from scenarios.analyze.verify import disagreements, measure
 from scenarios.build import plants
 from scenarios.build.laws import admission
@@ -26,7 +27,7 @@ class Analysis:
 
     candidate: str
     prediction: Prediction
-    model: TandemModel
+    model: TandemModel | None
     source: str
     measured: dict[str, object] | None = None
     differences: tuple[str, ...] = ()
@@ -44,7 +45,9 @@ class Analysis:
             "mechanism": self.prediction.mechanism,
             "prediction": self.prediction.numbers(),
             "margins": dict(self.prediction.margins),
-            "model": {
+            "model": None
+            if self.model is None
+            else {
                 "slots": self.model.slots,
                 "residence_s": self.model.residence_s,
                 "pipeline_s": self.model.dead_time_s,
@@ -95,7 +98,7 @@ def analyze(
     UserError
         The plant or the workload has no analysis.
     """
-    plant = plant_of(scenario, identified, open_per_s)
+    plant = plant_of(scenario, identified, open_per_s) if needs_plant(scenario) else None
     found = [_one(scenario, candidate, plant) for candidate in scenario.candidates]
     if not verify:
         return found
@@ -143,7 +146,20 @@ def beside(scenario: Scenario, candidate: str, summary: Mapping[str, Any]) -> di
     }
 
 
-def _one(scenario: Scenario, candidate: Candidate, plant: Plant) -> Analysis:
+def needs_plant(scenario: Scenario) -> bool:
+    """Tell whether any candidate is analysed by its admission loop; capacity loops need no model of the pool."""
+    return any(not scales(candidate) for candidate in scenario.candidates)
+
+
+def scales(candidate: Candidate) -> bool:
+    """Tell whether a candidate is about capacity: its door is left alone and a capacity law acts."""
+    return candidate.admission.kind == "hold" and candidate.capacity.kind != "hold"
+
+
+def _one(scenario: Scenario, candidate: Candidate, plant: Plant | None) -> Analysis:
+    if scales(candidate) or plant is None:
+        prediction = predict_scaling(candidate, scenario)
+        return Analysis(candidate=candidate.name, prediction=prediction, model=None, source="start-up of its workers")
     period_s = scenario.period_s("admission", candidate.admission)
     model = plant.seen_by(scenario, period_s)
     structure = structure_of(candidate, scenario, model)

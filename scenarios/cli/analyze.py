@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from scenarios.analyze.analysis import Analysis
+from scenarios.analyze.analysis import Analysis, needs_plant
 from scenarios.analyze.analysis import analyze as analyze_candidates
 from scenarios.build.plants import declared
 from scenarios.cli.common import bar, print_json, quiet
@@ -58,7 +58,7 @@ def analyze(
 
 def _identified(scenario: Scenario) -> Identified | None:
     # A plant that declares its model needs no experiment; any other is identified once and kept by its digest.
-    if declared(scenario) is not None:
+    if declared(scenario) is not None or not needs_plant(scenario):
         return None
     found, kept = cached(scenario, "prbs", KEPT, lambda: identify(scenario))
     typer.echo(f"plant identified by {found.source}{', kept from before' if kept else ''}", err=True)
@@ -66,11 +66,13 @@ def _identified(scenario: Scenario) -> Identified | None:
 
 
 def _show(found: list[Analysis], title: str) -> None:
-    model = found[0].model
-    typer.echo(
-        f"plant ({found[0].source}): N = {model.slots:g} slots, T = {model.residence_s:.4g} s; dead time "
-        f"{model.dead_time_s:.4g} s in the pipeline + {model.observation_s:.4g} s to see and act"
-    )
+    model = next((one.model for one in found if one.model is not None), None)
+    if model is not None:
+        source = next(one.source for one in found if one.model is not None)
+        typer.echo(
+            f"plant ({source}): N = {model.slots:g} slots, T = {model.residence_s:.4g} s; dead time "
+            f"{model.dead_time_s:.4g} s in the pipeline + {model.observation_s:.4g} s to see and act"
+        )
     table = Table(title=title, title_justify="left")
     for heading in ("candidate", "", "verdict", "period", "swing", "damping", "utilisation"):
         table.add_column(heading, overflow="fold")
@@ -102,9 +104,10 @@ def _margins(one: Analysis) -> str:
     if not margins:
         return ""
 
-    def say(name: str, unit: str) -> str:
-        value = margins.get(name)
-        return "no limit" if value is None else f"{value:.3g}{unit}"
-
-    gain, phase, delay = say("gain_margin", " x"), say("phase_margin_deg", " deg"), say("delay_margin_s", " s")
-    return f"; margins: gain {gain}, phase {phase}, delay {delay}"
+    shown = (("gain_margin", "gain", " x"), ("phase_margin_deg", "phase", " deg"), ("delay_margin_s", "delay", " s"))
+    told = [
+        f"{word} no limit" if margins[name] is None else f"{word} {margins[name]:.3g}{unit}"
+        for name, word, unit in shown
+        if name in margins
+    ]
+    return f"; margins: {', '.join(told)}"

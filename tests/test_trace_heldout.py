@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from orchestrator.turn import TurnView
+from plant.truth import TurnTruth
 from scenarios.trace.distance import distances
 from scenarios.trace.preview import CAPACITIES_TOKENS, SessionCache, preview
 from scenarios.workloads.generate.presets import generate
+from scenarios.workloads.lanes import LanesSource
 from scenarios.workloads.readers import detect
-from scenarios.workloads.record import Corpus
-from scenarios.workloads.script import scripts
-from tests.workload_kit import trace
+from scenarios.workloads.record import ASSUMED_BASE_S, ASSUMED_PER_TOKEN_S, Corpus
+from scenarios.workloads.script import script, scripts
+from tests.workload_kit import Bench, trace
 
 SEEDS = {16: 10, 64: 4, 256: 3}
 """More lanes need fewer seeds: three of 256 lanes hold as many turns as fifty of 16."""
@@ -49,7 +52,7 @@ def test_lanes_of_generated_and_of_recorded_sessions_make_the_same_load(lanes: i
     real = scripts(recorded())
     runs: dict[str, list[dict[str, Any]]] = {"recorded": [], "generated": []}
     for seed in range(SEEDS[lanes]):
-        made = scripts(generate("agentx", sessions=700, seed=seed))
+        made = scripts(generate("agentx", sessions=700 if lanes > 64 else 250, seed=seed))
         runs["recorded"].append(preview(real, lanes=lanes, seed=seed))
         runs["generated"].append(preview(made, lanes=lanes, seed=seed))
     for figure in ("requests_per_s", "in_flight_turns"):
@@ -87,3 +90,20 @@ def test_a_session_cache_holds_the_last_prompts_up_to_its_capacity() -> None:
     assert cache.turn(3, 30, 0) == 0  # 50 + 40 + 30 is too much: session 2, the longest unused, goes
     assert cache.turn(2, 10, 9) == 0
     assert cache.turn(1, 55, 50) == 50
+
+
+def recorded_s(turn: TurnView, truth: TurnTruth) -> float:
+    served = truth.service_s
+    return ASSUMED_BASE_S + ASSUMED_PER_TOKEN_S * truth.output_tokens if served is None else served
+
+
+@pytest.mark.slow
+def test_every_recorded_conversation_takes_its_recorded_time_on_a_plant_of_recorded_speed() -> None:
+    played = 0.0
+    for talk in recorded().conversations:
+        bench = Bench(service_s=recorded_s)
+        alone: dict[str, Any] = {"lanes": 1, "seed": 1, "start_window": (0.0, 0.0), "recycle": False}
+        bench.play(LanesSource(bench.stage, [script(talk)], tree_idle_cap_s=None, **alone))
+        assert bench.clock.now() == pytest.approx(talk.duration_s, rel=0.05, abs=60.0), talk.name
+        played += bench.clock.now()
+    assert played == pytest.approx(sum(talk.duration_s for talk in recorded().conversations), rel=1e-3)

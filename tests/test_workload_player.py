@@ -14,7 +14,7 @@ from scenarios.workloads.lanes import LanesSource
 from scenarios.workloads.readers import detect, weka
 from scenarios.workloads.script import Script, script, scripts
 from scenarios.workloads.sessions import SessionArrivals
-from tests.workload_kit import Bench, conversation, row, written
+from tests.workload_kit import Bench, conversation, row, trace, written
 
 
 def one(tmp_path: Path, rows: list[Any], **more: Any) -> Script:
@@ -239,3 +239,35 @@ def test_lanes_of_rows_are_a_fixed_concurrency_and_wrapping_is_explicit_and_bust
     scopes = [t.context.runs[0].scope for t in turns]
     assert len(set(scopes[:5])) == 1
     assert scopes[5] not in scopes[:5]
+
+
+def test_append_only_history_over_counted_input_so_every_recorded_turn_is_replayed_as_it_was() -> None:
+    corpus = detect.read(trace("agentx_v8", "sample"))
+    bench = Bench(service_s=2.0)
+    source = LanesSource(
+        bench.stage, scripts(corpus), lanes=8, seed=1, start_window=(0.0, 0.0), order="in_turn", recycle=False
+    )
+    turns = bench.play(source)
+    assert source.exhausted()
+    recorded = sorted(
+        (p, o, tuple(runs))
+        for c in corpus.conversations
+        for s in c.streams
+        for p, o, runs in zip(s.prompt_tokens.tolist(), s.output_tokens.tolist(), s.all_runs())
+    )
+    replayed = sorted(
+        (t.prompt_tokens, h.output_tokens, tuple((r.first, r.blocks) for r in t.context.runs))
+        for t, h in zip(turns, bench.hidden)
+    )
+    assert replayed == recorded
+
+
+def test_a_recorded_run_at_recorded_speed_takes_its_recorded_time() -> None:
+    for talk in detect.read(trace("agentx_v8", "sample")).conversations:
+        bench = Bench(service_s=lambda turn, truth: truth.service_s or 0.0)
+        if any((s.service_s != s.service_s).any() for s in talk.streams):
+            continue
+        source = from_the_start(bench, [script(talk)], tree_idle_cap_s=None)
+        turns = bench.play(source)
+        # Recorded clocks count whole seconds, so that each of the recorded waits may be off by one.
+        assert abs(bench.clock.now() - talk.duration_s) <= len(turns)

@@ -160,7 +160,8 @@ class Corpus:
         for conversation in sorted(self.conversations, key=lambda c: c.name):
             whole.update(f"{conversation.name}|{conversation.block_tokens}|{conversation.start_s}".encode())
             for stream in conversation.streams:
-                whole.update(f"{stream.name}|{stream.relation}|{sorted(stream.waits.items())}".encode())
+                prefix = f"{stream.tool_tokens}|{stream.system_tokens}"
+                whole.update(f"{stream.name}|{stream.relation}|{prefix}|{sorted(stream.waits.items())}".encode())
                 for column in (stream.t_s, stream.think_s, stream.service_s, stream.prompt_tokens):
                     whole.update(column.tobytes())
                 for column in (stream.output_tokens, stream.run_offset, stream.run_first, stream.run_blocks):

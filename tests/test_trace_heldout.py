@@ -52,7 +52,7 @@ def test_lanes_of_generated_and_of_recorded_sessions_make_the_same_load(lanes: i
     real = scripts(recorded())
     runs: dict[str, list[dict[str, Any]]] = {"recorded": [], "generated": []}
     for seed in range(SEEDS[lanes]):
-        made = scripts(generate("agentx", sessions=700 if lanes > 64 else 250, seed=seed))
+        made = scripts(generate("agentx", sessions=700 if lanes > 16 else 250, seed=seed))
         runs["recorded"].append(preview(real, lanes=lanes, seed=seed))
         runs["generated"].append(preview(made, lanes=lanes, seed=seed))
     for figure in ("requests_per_s", "in_flight_turns"):

@@ -48,6 +48,7 @@ def sources(
         found[source] = found.get(source, 0) + (high - low) * sizes.block_bytes
         if ledger is not None:
             ledger.hit_tokens[source] += min(high * size, cached_tokens) - low * size
+            ledger.taken_bytes[source] += (high - low) * sizes.block_bytes
     if sizes.snapshot_bytes and found:
         found[source] += sizes.snapshot_bytes
     return found

@@ -69,14 +69,17 @@ class Keep(Holdings):
         if not self._make_room(0, now=True):  # what was promoted from SSD needs room too
             self.discard(context, NO_ROOM)
         elif via_node:
+            self.ledger.written_bytes[NODE] += new_bytes
             context.phase = STAGING
             self._stage(context, new_bytes)
-        elif self._traffic is not None and new_bytes:
-            context.phase = DRAINING
-            self._drain(context, new_bytes)
         else:
-            self.lay(context)
-            self._relieve()
+            self.ledger.written_bytes[NETWORK] += new_bytes
+            if self._traffic is not None and new_bytes:
+                context.phase = DRAINING
+                self._drain(context, new_bytes)
+            else:
+                self.lay(context)
+                self._relieve()
 
     def _stage(self, context: Context, new_bytes: int) -> None:
         assert self._traffic is not None, "staging without time makes no sense"
@@ -109,6 +112,7 @@ class Keep(Holdings):
             sizes = self._spec.sizes
             tail = sizes.span_bytes(context.settled, context.blocks - context.settled) + context.extra_bytes
             self._extra_bytes[NETWORK] += context.extra_bytes
+            self.ledger.written_bytes[NETWORK] += tail
             self._drain(context, tail)
 
     def _missing_bytes(self, context: Context) -> int:
@@ -217,6 +221,7 @@ class Keep(Holdings):
         context.move = None
         context.phase = AT_REST
         self.ledger.demoted += 1
+        self.ledger.written_bytes[SSD] += self.size_bytes(context)
         self.lay(context)
         self.serve()
 

@@ -18,7 +18,8 @@ class KvLedger:
     """Sums in tokens and bytes.
 
     `hit_tokens` is by source: the tiers, and the racks' caches at index CACHE. `rebuilt_tokens` were kept once, were
-    discarded, and had to be computed again.
+    discarded, and had to be computed again. `taken_bytes` left each source for accelerators, `written_bytes` entered
+    each tier from the one before it.
     """
 
     def __init__(self) -> None:
@@ -31,6 +32,9 @@ class KvLedger:
         self.evicted_bytes = dict.fromkeys(REASONS, 0)
         self.demoted = self.promoted = 0
         self.idle_hbm_byte_s = 0.0
+        self.taken_bytes = dict.fromkeys(self.hit_tokens, 0)
+        self.computed_bytes = 0.0
+        self.written_bytes = dict.fromkeys(range(len(TIER_NAMES)), 0)
 
     def gave_up(self, context: Context, reason: str, blocks: int, sizes: BlobSizes) -> None:
         """Count the last `blocks` blocks of a context that was given up; what others share of them is not lost."""
@@ -49,7 +53,12 @@ class KvLedger:
         yield "cached_tokens", self.cached_tokens
         yield "rebuilt_tokens", self.rebuilt_tokens
         for tier, tokens in self.hit_tokens.items():
-            yield f"hit_tokens.{'rack_cache' if tier == CACHE else TIER_NAMES[tier]}", tokens
+            name = "rack_cache" if tier == CACHE else TIER_NAMES[tier]
+            yield f"hit_tokens.{name}", tokens
+            yield f"taken_bytes.{name}", self.taken_bytes[tier]
+        yield "computed_bytes", self.computed_bytes
+        for tier, size in self.written_bytes.items():
+            yield f"written_bytes.{TIER_NAMES[tier]}", size
         for reason in REASONS:
             yield f"evicted.{reason}", sum(self.evicted[tier, reason] for tier in range(len(TIER_NAMES)))
             yield f"evicted_tokens.{reason}", self.evicted_tokens[reason]

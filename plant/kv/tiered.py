@@ -111,12 +111,14 @@ class TieredStore:
         ledger = self.ledger
         ledger.asked_tokens += turn.prompt_tokens
         ledger.cached_tokens += cached_tokens
+        ledger.computed_bytes += (turn.prompt_tokens - cached_tokens) * self.spec.bytes_per_token
         if context is None and known:  # it was discarded: what it held is computed anew
             ledger.rebuilt_tokens += max(0, min(known, turn.prompt_tokens) - cached_tokens)
         if not cached_tokens:
             return None
         if self.traffic is None and self.caches is None and self.spec.ssd is None:
             ledger.hit_tokens[NETWORK] += cached_tokens
+            ledger.taken_bytes[NETWORK] += round(cached_tokens * self.spec.bytes_per_token)
             return None
         sizes = sources(self, turn.context, cached_tokens, worker, ledger)
         if self.traffic is None:

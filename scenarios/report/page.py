@@ -20,6 +20,7 @@ from scenarios.report.panels import (
     pools,
     repetition,
     stages,
+    tiers,
     timeline,
 )
 from scenarios.report.style import CSS, SCRIPT
@@ -38,6 +39,8 @@ PANELS: tuple[Callable[[Sequence[Shown]], Panel | None], ...] = (
     repetition.spectrum,
     pools.occupancy,
     pools.memory,
+    tiers.timeline,
+    tiers.sankey,
     timeline.panel,
 )
 _REMOVED = ["zoom2d", "pan2d", "select2d", "lasso2d", "zoomIn2d", "zoomOut2d", "autoScale2d"]

@@ -73,6 +73,7 @@ def kv_figures(gained: dict[str, float], signals: pd.DataFrame, window_s: Window
         "promotions": gained["promoted"],
         "moved_bytes": group("moved_bytes"),
         "link_bytes": group("link_bytes"),
+        "flows_bytes": _flows(gained),
         "rerouted": gained.get("rerouted", 0.0),
         "used_bytes": {name: _mean(level(f"used_bytes.{name}")) for name in used},
         "contexts": _mean(level("contexts")),
@@ -83,3 +84,21 @@ def kv_figures(gained: dict[str, float], signals: pd.DataFrame, window_s: Window
 
 def _mean(values: np.ndarray) -> float | None:
     return float(values.mean()) if len(values) else None
+
+
+def _flows(gained: dict[str, float]) -> list[dict[str, Any]]:
+    """Return what flowed between places, in bytes: computed, accelerators, the tiers, discarded."""
+    given_up = sum(size for name, size in gained.items() if name.startswith("evicted_bytes."))
+    staged = gained["written_bytes.node"]
+    into_network = gained["written_bytes.network"]
+    flows = [("computed", "accelerators", gained["computed_bytes"])]
+    taken = {name.split(".", 1)[1]: size for name, size in gained.items() if name.startswith("taken_bytes.")}
+    flows += [(source, "accelerators", size) for source, size in taken.items()]
+    flows += [
+        ("accelerators", "node", staged),
+        ("node", "network", min(staged, into_network)),
+        ("accelerators", "network", max(0.0, into_network - staged)),
+        ("network", "ssd", gained["written_bytes.ssd"]),
+        ("network", "discarded", given_up),
+    ]
+    return [{"from": source, "to": target, "bytes": size} for source, target, size in flows if size > 0.0]

@@ -1,0 +1,90 @@
+"""What a user meets: the notebook, the panels, the summary, and refusals in one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scenarios.errors import UserError
+from scenarios.report.panel import shown
+from scenarios.report.panels import tiers
+from scenarios.run.execute import run
+from scenarios.schema.load import load
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SHORT = ("horizon_s=120", "warmup_s=40", "workload.lanes=16", "workload.conversations.sessions=30")
+
+
+def test_the_record_tells_the_same_story_in_figures_and_pictures() -> None:
+    one = run(load("kv_compaction_storm", SHORT))
+    kv = one.summary["kv"]
+    found = sum(kv["hit_tokens"].values())
+    assert kv["hit_token_ratio"] == pytest.approx(found / kv["prompt_tokens"])
+    flows = {(f["from"], f["to"]): f["bytes"] for f in kv["flows_bytes"]}
+    brought = sum(size for (source, to), size in flows.items() if to == "accelerators" and source != "computed")
+    assert brought == pytest.approx(found * 70e3, rel=0.01)  # whole blocks are brought, tokens are counted
+    assert flows["computed", "accelerators"] == pytest.approx((kv["prompt_tokens"] - found) * 70e3)
+    drawn = shown([one.data])
+    timeline, sankey = tiers.timeline(drawn), tiers.sankey(drawn)
+    assert timeline is not None
+    assert sankey is not None
+    assert f"{100 * kv['hit_token_ratio']:.3g} %" in timeline.title
+    link = sankey.figure.data[0].link
+    assert sum(link.value) == pytest.approx(sum(flows.values()) * 1e-12)
+
+
+def test_a_plant_without_tiers_has_no_kv_block_and_no_panel() -> None:
+    one = run(load("mild", ("horizon_s=40", "warmup_s=10")))
+    assert one.summary["kv"] is None
+    assert tiers.timeline(shown([one.data])) is None
+    assert tiers.sankey(shown([one.data])) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("plant.kv.network.bytes_per_s=0", "bytes_per_s"),
+        ("plant.kv.network.capacity_bytes=1e9", "holds not one context of this workload, whose median prompt"),
+        ("candidates.drop_compacted.retention.capacity_tokens=1000", "holds not one context"),
+        ("plant.kv.engine_block_tokens=48", "64 or a multiple of it would be right"),
+        ("plant.configurations.decode.kv_capacity_tokens=50", "does not hold one block"),
+        ("plant.kv.bytes_per_token=50e3", "one model has one size of state"),
+        ("plant.kv.replicas=9", "need as many network.servers"),
+        ("plant.kv.hardware=b2000", "did you mean"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(change: str, says: str) -> None:
+    with pytest.raises(UserError) as refused:
+        run(load("kv_compaction_storm", (*SHORT, change)))
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_engine_with_larger_blocks_reuses_less() -> None:
+    fine, coarse = (
+        run(load("kv_hot_prefix", (*SHORT, f"plant.kv.engine_block_tokens={block}"))).summary["kv"]["hit_token_ratio"]
+        for block in (64, 4096)
+    )
+    assert coarse < fine
+
+
+def cells() -> list[Any]:
+    found: list[Any] = json.loads((ROOT / "notebooks" / "kv_cliff.ipynb").read_text(encoding="utf-8"))["cells"]
+    return [cell for cell in found if cell["cell_type"] == "code"]
+
+
+def test_the_notebook_is_stored_without_outputs() -> None:
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells())
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_and_shows_the_cliff() -> None:
+    space: dict[str, Any] = {}
+    for cell in cells():
+        exec("".join(cell["source"]), space)  # the notebook's own code, in one namespace
+    hits = [kv["hit_token_ratio"] for kv in space["found"].values()]
+    assert hits == sorted(hits)
+    assert hits[0] < 0.5 < 0.9 < hits[-1]

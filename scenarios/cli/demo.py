@@ -10,7 +10,7 @@ from scenarios.cli.common import free_folder, quiet
 from scenarios.cli.compare import compared, show
 from scenarios.schema.load import load
 
-SHOWN = ("full_empty_reference",)
+SHOWN = ("full_empty_reference", "agentx_slow_fill")
 
 
 def demo(

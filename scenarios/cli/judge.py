@@ -38,7 +38,7 @@ def judge(
         typer.echo(json.dumps({"file": file.name, "series": {one.name: one.to_json() for one in judged}}, indent=1))
         return
     table = Table(title=f"{file.name}: {len(judged)} series", title_justify="left")
-    for heading in ("series", "verdict", "period", "swing", "reversals/h", "flaps/h", "why, and what makes it"):
+    for heading in ("series", "verdict", "period", "swing", "reversals/h", "flaps/h"):
         table.add_column(heading, overflow="fold", justify="right" if heading in NUMBERS else "left")
     for one in judged:
         period = one.verdict.period_s
@@ -49,9 +49,11 @@ def judge(
             f"{one.verdict.amplitude_ratio:.1%}",
             f"{one.reversals_per_hour:.3g}",
             f"{one.flaps_per_hour:.3g}",
-            "; ".join([one.verdict.reason, *([one.likely] if period is not None else []), *one.notes, *_steps(one)]),
         )
     Console().print(table)
+    for one in judged:
+        cause = [f"likely: {one.likely}"] if one.verdict.period_s is not None else []
+        typer.echo(f"{one.name}: {'; '.join([one.verdict.reason, *cause, *one.notes, *_steps(one)])}")
     if html is not None:
         typer.echo(f"page: {html}")
 

@@ -23,7 +23,7 @@ from orchestrator.ports import Plant, Router, Source, WorkerInfo
 from orchestrator.reconfigure import ReconfigureSpec, Roster
 from orchestrator.recorder import Recorder, Sink
 from orchestrator.rng import stream_key
-from orchestrator.signals import Role, Slot
+from orchestrator.signals import AdmissionCommand, Role, Slot
 from orchestrator.telemetry import Sample, Telemetry, TelemetrySpec, take_sample
 from orchestrator.turn import TurnId, TurnView, WorkerId
 from orchestrator.wiring import loop_specs
@@ -151,6 +151,7 @@ class Orchestrator:
                 if self.spec.drain_s > 0.0 and ended == "horizon":
                     await self.drain(self._clock.now() + self.spec.drain_s)
                 self._journey.over = True
+                self._door.set(AdmissionCommand(gate_open=False))
                 raise _Over
         except* _Over:
             pass
@@ -192,6 +193,8 @@ class Orchestrator:
 
     # ------------------------------------------------ turns
     def _arrive(self, view: TurnView) -> None:
+        if self._journey.over:  # on a real clock, timers of the source may still fire while the tasks end
+            return
         turn = self.ledger.arrive(view)
         refusal = self._refusal(turn) if self._door.refuses or not self._accepting else None
         if refusal is None and not self._plant.fits(view):

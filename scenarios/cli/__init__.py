@@ -24,6 +24,8 @@ from scenarios.cli import (
 )
 from scenarios.errors import UserError
 
+INTERRUPTED = 130  # 128 + SIGINT, as shells count
+
 app = typer.Typer(
     name="steadyflow",
     help="Will this admission or scaling rule oscillate on my traffic? Compare policies before they meet a GPU.",
@@ -56,6 +58,7 @@ def main() -> None:
     except UserError as error:
         typer.echo(f"steadyflow: {error}", err=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        typer.echo("steadyflow: interrupted; nothing was kept", err=True)
-        sys.exit(130)
+    except SystemExit as left:
+        if left.code == INTERRUPTED:  # Typer turns the interrupt into this, without a word
+            typer.echo("steadyflow: interrupted; nothing was kept", err=True)
+        raise

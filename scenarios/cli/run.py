@@ -11,6 +11,7 @@ from rich.console import Console
 from scenarios.build.conversations import with_trace
 from scenarios.build.laws.file import with_policy_file
 from scenarios.cli.common import bar, free_folder, print_json, print_repairs, quiet
+from scenarios.errors import UserError, nearest
 from scenarios.run import execute
 from scenarios.run.progress import Progress
 from scenarios.schema.load import find, load
@@ -47,6 +48,11 @@ def run(
     if trace is not None:
         scenario = with_trace(scenario, trace)
         print_repairs(scenario)
+    names = [one.name for one in scenario.candidates]
+    if candidate is not None and candidate not in names:
+        raise UserError(
+            f"{find(file).name}: no candidate {candidate}{nearest(candidate, names)}; there are {', '.join(names)}"
+        )
     if candidate is None:
         candidate = scenario.candidates[0].name
         if len(scenario.candidates) > 1:
@@ -80,8 +86,8 @@ def refuse_empty(summary: Any) -> None:
         return
     where = ", ".join(f"{counts[key]} {key}" for key in ("in_flight", "rejected", "failed") if counts[key])
     typer.echo(
-        f"steadyflow: no turn was retired: {counts['arrived']} arrived ({where or 'none is left'}); "
-        f"the run ended: {summary['ended']}",
+        f"steadyflow: {summary['candidate']}: no turn was retired: {counts['arrived']} arrived "
+        f"({where or 'none is left'}); the run ended: {summary['ended']}",
         err=True,
     )
     raise typer.Exit(1)

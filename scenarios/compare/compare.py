@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from scenarios.compare.join import differences, expected, joined
+from scenarios.errors import UserError
 from scenarios.run.execute import run
 from scenarios.schema.scenario import Scenario
 
@@ -85,7 +86,14 @@ def compare(
         Only these, in this order; empty: all.
     done : callable, optional
         Told (runs done, runs in all) as they end.
+
+    Raises
+    ------
+    UserError
+        `out` exists.
     """
+    if out is not None and out.exists():
+        raise UserError(f"{out}: the folder exists; a comparison never overwrites another: name a new one with --out")
     names = list(candidates) or [candidate.name for candidate in scenario.candidates]
     numbers = tuple(scenario.seed + i for i in range(seeds))
     work = [(name, seed) for seed in numbers for name in names]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from orchestrator.rng import stream_key
-from scenarios.schema.scenario import Bound, Expectation
+from scenarios.schema.expect import Bound, Expectation
 
 RESAMPLES = 2000
 # Shorthand of expectation keys: the decode pool's own verdict speaks for a run.

@@ -18,7 +18,7 @@ from orchestrator.recorder import Sink
 from orchestrator.virtual_clock import run_virtual
 from plant.cluster import Cluster
 from scenarios.build import assemble, cascade, conversations, plants
-from scenarios.errors import UserError
+from scenarios.errors import UserError, nearest
 from scenarios.run import metrics
 from scenarios.run.kv import TierWatch, kv_figures
 from scenarios.run.measured import measured
@@ -82,7 +82,7 @@ def run(
     names = [one.name for one in scenario.candidates]
     name = names[0] if candidate is None else candidate
     if name not in names:
-        raise UserError(f"no candidate {name}; there are {', '.join(names)}")
+        raise UserError(f"no candidate {name}{nearest(name, names)}; there are {', '.join(names)}")
     seed = scenario.seed if seed is None else seed
     chosen = scenario.candidate(name)
     if out is None:

@@ -62,7 +62,10 @@ def load(name_or_path: str | Path, sets: Iterable[str] = ()) -> Scenario:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise UserError(f"--set {text}: must be PATH=VALUE, as plant.dead_time_s=4")
-        override(raw, key.strip(), value.strip())
+        try:
+            override(raw, key.strip(), value.strip())
+        except UserError as error:
+            raise UserError(f"--set {text}: {error}") from error
     return validate(raw, path.name)
 
 

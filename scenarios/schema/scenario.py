@@ -6,7 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from scenarios.errors import nearest
 from scenarios.schema.base import Count, NotNegative, Part, Positive, Share
+from scenarios.schema.expect import Expectation, check_expectation
 from scenarios.schema.laws import Candidate
 from scenarios.schema.plants import Plant
 from scenarios.schema.workloads import Workload
@@ -93,27 +95,6 @@ class RecordPart(Part):
     events: Literal["decisions", "all"] = "decisions"
 
 
-class Bound(Part):
-    """A number expected: near `value` (within `rel` of it or `abs_tol` of it), or between the bounds."""
-
-    value: float | None = None
-    rel: Share | None = None
-    abs_tol: NotNegative | None = None
-    at_least: float | None = None
-    at_most: float | None = None
-
-    @model_validator(mode="after")
-    def _says_something(self) -> Bound:
-        if self.value is None and self.at_least is None and self.at_most is None:
-            raise ValueError("an expectation needs value, at_least or at_most")
-        if self.value is not None and self.rel is None and self.abs_tol is None:
-            raise ValueError("an expected value needs rel or abs_tol")
-        return self
-
-
-Expectation = dict[str, str | Bound]
-
-
 class Scenario(Part):
     """A whole scenario file.
 
@@ -149,7 +130,10 @@ class Scenario(Part):
             raise ValueError(f"two candidates are named {twice}")
         for name in self.expect:
             if name not in names:
-                raise ValueError(f"expect.{name} names no candidate; there are {', '.join(names)}")
+                raise ValueError(
+                    f"expect.{name} names no candidate{nearest(name, names)}; there are {', '.join(names)}"
+                )
+            check_expectation(name, self.expect[name])
         if not self.classes:
             raise ValueError("classes: there must be at least one")
         self._check_periods()

@@ -39,6 +39,20 @@ def test_a_scaled_clock_retires_the_same_turns_as_the_virtual_one() -> None:
     assert min(late) > -0.3, "a timer may fire early by a hair of the wall clock, no more"
 
 
+def test_nothing_arrives_or_is_let_in_once_a_real_run_is_over() -> None:
+    async def main(clock: RealClock) -> None:
+        complaints: list[object] = []
+        clock.loop.set_exception_handler(lambda _, what: complaints.append(what))
+        world = World(clock, [Coming(k * 0.05) for k in range(400)], horizon_s=5.0, slots=50)
+        await world.run()
+        arrived = world.ledger.arrived
+        await clock.sleep_until(15.0)  # the source's timers go on
+        assert world.ledger.arrived == arrived
+        assert complaints == []
+
+    run_real(main, rate=100.0)
+
+
 def test_a_sleep_on_the_real_clock_never_returns_early() -> None:
     async def main(clock: RealClock) -> None:
         for when_s in (1.0, 1.5, 1.25, 3.0):

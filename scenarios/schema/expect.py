@@ -16,7 +16,7 @@ FLOWS = ("fed", "starved", "saturated")
 SHORT_KEYS = ("verdict", "period_s", "amplitude_ratio", "damping_ratio", "cost_ratio")
 PARTS = (
     *("verdict", "flow", "latency", "goodput", "by_class", "counts", "trace", "cpu_s_by_part", "headline", "gpu_hours"),
-    *("window_s", "turns_per_cpu_s", "peak_rss_mb", "ended"),
+    *("window_s", "turns_per_cpu_s", "peak_rss_mb", "ended", "kv", "theory"),
 )
 
 
@@ -42,12 +42,13 @@ Expectation = dict[str, str | Bound]
 
 
 def check_expectation(candidate: str, expectation: Expectation) -> None:
-    """Raise ValueError where a key is no part of a summary, or a word is none that could ever come."""
+    """Raise ValueError where a key misspells a part of the summary, or a word is none that could ever come."""
     for key, want in expectation.items():
         first = key.split(".")[0]
-        if key not in SHORT_KEYS and first not in PARTS:
-            known = (*SHORT_KEYS, *PARTS)
-            raise ValueError(f"expect.{candidate}.{key}: no part of a run's summary{nearest(first, known)}")
+        known = (*SHORT_KEYS, *PARTS)
+        meant = "" if first in known else nearest(first, known)
+        if meant:  # a plant may add parts of its own to a summary; a misspelt one is refused
+            raise ValueError(f"expect.{candidate}.{key}: no part of a run's summary{meant}")
         words = VERDICTS if key.split(".")[-1] == "verdict" else FLOWS if key == "flow.fed" else None
         if words is not None and isinstance(want, str) and want not in words:
             raise ValueError(

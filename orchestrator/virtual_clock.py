@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from orchestrator.virtual_loop import VirtualLoop
@@ -43,6 +44,9 @@ def run_virtual(main: Callable[[VirtualClock], Coroutine[Any, Any, T]], start_s:
     gc.disable()
     try:
         return loop.run_until_complete(main(clock))
+    except (KeyboardInterrupt, SystemExit):
+        loop.set_exception_handler(lambda *_: None)  # the tasks that it broke off have nothing to add
+        raise
     finally:
         _close(loop)
         asyncio._set_running_loop(outer)
@@ -57,5 +61,6 @@ def _close(loop: VirtualLoop) -> None:
     for task in pending:
         task.cancel()
     if pending:
-        loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
+        with suppress(KeyboardInterrupt, SystemExit):  # a task that was interrupted hands it on once more
+            loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
     loop.close()

@@ -314,14 +314,24 @@ def test_an_interrupted_run_says_so_and_leaves_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "scenarios", "run", "full_empty_reference", "--candidate", "credit_3n", "--out"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(
-        [*command, str(tmp_path / "a")], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
+        [*command, str(tmp_path / "a"), "--set", "horizon_s=9000"],
+        cwd=tmp_path,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     deadline = time.monotonic() + 60.0
     while time.monotonic() < deadline and not any(tmp_path.iterdir()):  # the record's folder in the making
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    time.sleep(0.5)  # into the run itself
+    err = ""
+    for _ in range(5):  # Python drops an interrupt that falls into a weak reference's callback
+        process.send_signal(signal.SIGINT)
+        try:
+            _, err = process.communicate(timeout=10)
+            break
+        except subprocess.TimeoutExpired:
+            continue
     assert process.returncode == 130
-    assert "interrupted; nothing was kept" in err
-    assert "Traceback" not in err
+    assert err.endswith("interrupted; nothing was kept\n")
     assert list(tmp_path.iterdir()) == []

@@ -223,7 +223,7 @@ class Cluster:
         if tiers is None:
             return PlantReading(at_s=now, pools=pools, extra=extra)
         return PlantReading(
-            at_s=now, pools=pools, tiers=(hbm(pools, tiers.spec), *tiers.readings()), reuse=tiers.reuse(), extra=extra
+            at_s=now, pools=pools, tiers=tiers.recent(lambda: hbm(pools, tiers.spec)), reuse=tiers.reuse(), extra=extra
         )
 
     def facts(self) -> Iterator[PlantFact]:

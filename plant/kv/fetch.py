@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from orchestrator.turn import KvChain, TurnView, WorkerId
+from orchestrator.turn import TurnView, WorkerId
 from plant.kv.ledger import KvLedger
 from plant.kv.moves import Move
 from plant.kv.spec import NETWORK, NODE, SSD
 from plant.kv.traffic import CACHE, Traffic
-from plant.kv.tree import Blob
+from plant.kv.tree import Blob, Found
 
 if TYPE_CHECKING:
     from plant.kv.tiered import TieredStore
@@ -37,21 +37,29 @@ def source_of(store: TieredStore, blob: Blob, rack: int) -> int:
 
 
 def sources(
-    store: TieredStore, chain: KvChain, cached_tokens: int, worker: WorkerId, ledger: KvLedger | None = None
+    store: TieredStore,
+    found: list[Found],
+    size: int,
+    cached_tokens: int,
+    worker: WorkerId,
+    ledger: KvLedger | None = None,
 ) -> dict[int, int]:
-    """Return the bytes to take from each source for the first `cached_tokens`; count the hits in a ledger, if given."""
-    sizes, rack, size = store.spec.sizes, store.rack_of(worker), chain.block_tokens
-    found: dict[int, int] = {}
+    """Return the bytes to take from each source for the first `cached_tokens`; count the hits in a ledger, if given.
+
+    `found` are the blobs that hold them, `size` the tokens of a block.
+    """
+    sizes, rack = store.tree.sizes, store.rack_of(worker)
+    taken: dict[int, int] = {}
     source = NETWORK
-    for blob, low, high in store.tree.find(chain, -(-cached_tokens // size)):
+    for blob, low, high in found:
         source = source_of(store, blob, rack)
-        found[source] = found.get(source, 0) + (high - low) * sizes.block_bytes
+        taken[source] = taken.get(source, 0) + (high - low) * sizes.block_bytes
         if ledger is not None:
             ledger.hit_tokens[source] += min(high * size, cached_tokens) - low * size
             ledger.taken_bytes[source] += (high - low) * sizes.block_bytes
-    if sizes.snapshot_bytes and found:
-        found[source] += sizes.snapshot_bytes
-    return found
+    if sizes.snapshot_bytes and taken:
+        taken[source] += sizes.snapshot_bytes
+    return taken
 
 
 class Fetch:
@@ -75,7 +83,7 @@ class Fetch:
         store: TieredStore,
         traffic: Traffic,
         turn: TurnView,
-        cached_tokens: int,
+        found: list[Found],
         worker: WorkerId,
         source: WorkerId,
         sizes: dict[int, int],
@@ -89,8 +97,7 @@ class Fetch:
         self.stages = stages = store.spec.stages
         chain = turn.context
         self._chain = chain
-        blocks = -(-cached_tokens // chain.block_tokens)
-        self._pinned = [(low, high, best_tier(blob)) for blob, low, high in store.tree.find(chain, blocks)]
+        self._pinned = [(low, high, best_tier(blob)) for blob, low, high in found]
         for low, high, tier in self._pinned:
             store.tree.hold(chain, low, high, tier)
         self._context = context = store.keep.contexts.get(turn.session_id)

@@ -68,7 +68,7 @@ class Holdings:
 
     def size_bytes(self, context: Context) -> int:
         """Return the bytes of a whole context."""
-        return self._spec.sizes.span_bytes(0, context.blocks) + context.extra_bytes
+        return self._tree.sizes.span_bytes(0, context.blocks) + context.extra_bytes
 
     def move_extra(self, context: Context, tier: int) -> None:
         """Count a context's own bytes in another tier."""

@@ -58,7 +58,7 @@ class Keep(Holdings):
         """Store a context whose first `settled` blocks lie in its home tier; `new_bytes` are at its worker."""
         chain, blocks = context.chain, context.blocks
         unsettled = blocks > context.settled or context.tail == NODE
-        staged = self._spec.sizes.span_bytes(context.settled, blocks - context.settled) + context.extra_bytes
+        staged = self._tree.sizes.span_bytes(context.settled, blocks - context.settled) + context.extra_bytes
         via_node = unsettled and self.used_bytes(NODE) + staged <= self.capacity_bytes[NODE]
         tier = NODE if via_node else NETWORK
         self._tree.hold(chain, context.settled, blocks, tier)
@@ -109,7 +109,7 @@ class Keep(Holdings):
             del self.waiting[context]
             self._tree.hold(context.chain, context.settled, context.blocks, NETWORK)
             context.phase = DRAINING
-            sizes = self._spec.sizes
+            sizes = self._tree.sizes
             tail = sizes.span_bytes(context.settled, context.blocks - context.settled) + context.extra_bytes
             self._extra_bytes[NETWORK] += context.extra_bytes
             self.ledger.written_bytes[NETWORK] += tail
@@ -117,7 +117,7 @@ class Keep(Holdings):
 
     def _missing_bytes(self, context: Context) -> int:
         """Return the bytes of the unsettled part that the network tier does not have."""
-        sizes, missing = self._spec.sizes, 0
+        sizes, missing = self._tree.sizes, 0
         for blob, low, high in self._tree.find(context.chain):
             if high > context.settled and not blob.held[NETWORK]:
                 low = max(low, context.settled)
@@ -230,7 +230,7 @@ class Keep(Holdings):
         self.lift(context)
         self.halt(context)
         self.forget(context)
-        self.ledger.gave_up(context, reason, context.blocks, self._spec.sizes)
+        self.ledger.gave_up(context, reason, context.blocks, self._tree.sizes)
 
     # ------------------------------------------------ the law's word
     def sweep(self) -> None:

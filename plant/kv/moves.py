@@ -51,7 +51,11 @@ class Move:
         self._flows: list[Flow] = []
         self._pending = 0
         self._floor_s = floor_s
-        self._entry: Any = clock.at(clock.now() + latency_s, self._start, None)  # an entry is the clock's own affair
+        self._entry: Any = None  # an entry is the clock's own affair
+        if latency_s > 0.0 or not routes[0]:
+            self._entry = clock.at(clock.now() + latency_s, self._start, None)
+        else:
+            self._start(None)  # a link never ends a flow within the call that begins it
 
     def _start(self, _: None) -> None:
         self._entry = None

@@ -28,17 +28,18 @@ class Context:
 
     `blocks` is the chain's length; the first `settled` of them lie in tier `home`, the others in the node tier, on
     their way. `extra_bytes` belong to it alone: the partial last block, the generated suffix, a hybrid's last snapshot;
-    they lie where its last block does.
+    they lie where its last block does. Of them `owed_bytes` travel with the session's next write: an answer's suffix
+    has no ids, so nothing asks for it before.
     """
 
     __slots__ = (
-        "blocks", "chain", "extra_bytes", "home", "key", "kind", "marked", "move", "phase", "pins", "settled",
-        "since_s", "stamp", "tail", "tokens", "worker",
+        "blocks", "chain", "extra_bytes", "home", "key", "kind", "marked", "move", "owed_bytes", "phase", "pins",
+        "settled", "since_s", "stamp", "tail", "tokens", "worker",
     )  # fmt: skip
 
     def __init__(self, key: int, chain: KvChain, blocks: int, worker: WorkerId) -> None:
         self.key, self.chain, self.blocks, self.worker = key, chain, blocks, worker
-        self.tokens = self.settled = self.extra_bytes = self.pins = self.stamp = 0
+        self.tokens = self.settled = self.extra_bytes = self.owed_bytes = self.pins = self.stamp = 0
         self.home = self.tail = NETWORK
         self.kind, self.phase = BUSY, AT_REST
         self.since_s = 0.0

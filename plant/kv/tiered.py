@@ -24,8 +24,10 @@ from plant.kv.traffic import Traffic
 from plant.kv.tree import BlobTree
 from plant.links import SharedLink
 
-READ_EVERY_S = 30.0
-"""Reuse figures are gathered no more often: that costs a step for every context at rest."""
+READ_EVERY_S = 1.0
+"""Tier figures are gathered no more often; the law that reads them acts in minutes."""
+REUSE_EVERY_S = 30.0
+"""Nor figures of reuse: they cost a step for every context at rest."""
 
 
 class TieredStore:
@@ -57,12 +59,14 @@ class TieredStore:
         if spec.rack_cache_bytes > 0.0 and uplinks:
             self.caches = self.tree.replicas = RackCaches(len(uplinks), spec.rack_cache_bytes, spec.sizes)
         self.traffic = Traffic(clock, spec, uplinks, rack_of) if spec.timed else None
+        self._plain = self.traffic is None and self.caches is None and spec.ssd is None  # all hits are the network's
         self.keep = Keep(clock, spec, self.tree, self.traffic)
         self.ledger = self.keep.ledger
         self.returns = Returns()
         self._left_behind = 0
         self._reuse: tuple[ReuseReading, ...] = ()
-        self._reuse_at_s = -math.inf
+        self._reuse_at_s = self._recent_at_s = -math.inf
+        self._recent: tuple[TierReading, ...] = ()
 
     # ------------------------------------------------ questions
     def match(self, chain: KvChain) -> int:
@@ -85,7 +89,9 @@ class TieredStore:
         if traffic is None or not cached_tokens:
             return 0.0
         source, key = self._source(turn, worker), turn.session_id
-        sizes = sources(self, turn.context, cached_tokens, worker)
+        size = turn.context.block_tokens
+        found = self.tree.find(turn.context, -(-cached_tokens // size))
+        sizes = sources(self, found, size, cached_tokens, worker)
         return max((traffic.fetch_s(key, tier, worker, source, size) for tier, size in sizes.items()), default=0.0)
 
     def _source(self, turn: TurnView, worker: WorkerId) -> WorkerId:
@@ -116,15 +122,16 @@ class TieredStore:
             ledger.rebuilt_tokens += max(0, min(known, turn.prompt_tokens) - cached_tokens)
         if not cached_tokens:
             return None
-        if self.traffic is None and self.caches is None and self.spec.ssd is None:
+        if self._plain:
             ledger.hit_tokens[NETWORK] += cached_tokens
             ledger.taken_bytes[NETWORK] += round(cached_tokens * self.spec.bytes_per_token)
             return None
-        sizes = sources(self, turn.context, cached_tokens, worker, ledger)
+        found = self.tree.find(turn.context, -(-cached_tokens // turn.context.block_tokens))
+        sizes = sources(self, found, turn.context.block_tokens, cached_tokens, worker, ledger)
         if self.traffic is None:
             self.warm(turn.context, -(-cached_tokens // turn.context.block_tokens), worker)
             return None
-        return Fetch(self, self.traffic, turn, cached_tokens, worker, self._source(turn, worker), sizes, ready, arg)
+        return Fetch(self, self.traffic, turn, found, worker, self._source(turn, worker), sizes, ready, arg)
 
     # ------------------------------------------------ a worker gives state back
     def put(self, turn: TurnView, tokens: int, worker: WorkerId, kind: str) -> None:
@@ -140,17 +147,20 @@ class TieredStore:
             new = keep.halt(context)
             keep.lift(context)
         if context is None or context.chain != chain or context.home != NETWORK:
+            owed = 0 if context is None else context.owed_bytes
             context = self._succeed(context, new, session, chain, blocks, worker)
-            new = self.spec.sizes.span_bytes(context.settled, blocks - context.settled)
+            new = self.tree.sizes.span_bytes(context.settled, blocks - context.settled) + owed
         else:
             keep.unstage(context)
         own = round((tokens - blocks * chain.block_tokens) * self.spec.bytes_per_token) + self.spec.snapshot_bytes
         new += keep.resize_extra(context, max(0, own))
+        if context.settled == blocks and kind != BUSY and new:
+            context.owed_bytes, new = context.owed_bytes + new, 0
         context.tokens, context.kind, context.since_s, context.worker = tokens, kind, now_s, worker
         keep.touch(context)
         keep.near[chain.runs[-1].scope] = worker
         if kind != BUSY:
-            size = self.spec.sizes.span_bytes(0, blocks) + context.extra_bytes
+            size = self.tree.sizes.span_bytes(0, blocks) + context.extra_bytes
             self.returns.rests(session, kind, now_s, size, tokens)
         keep.place(context, new)
 
@@ -169,7 +179,7 @@ class TieredStore:
             else:
                 carried = min(shared, old.settled) if old.home == NETWORK else 0
                 if shared < old.blocks:
-                    self.ledger.gave_up(old, ABANDONED, old.blocks - shared, self.spec.sizes)
+                    self.ledger.gave_up(old, ABANDONED, old.blocks - shared, self.tree.sizes)
         settled = carried
         if carried < blocks:
             for blob, _low, high in tree.find(chain):
@@ -191,7 +201,7 @@ class TieredStore:
         self._left_behind += 1
         old.key, old.kind, old.since_s = -self._left_behind, COMPACTED, self._clock.now()
         keep.contexts[old.key] = old
-        self.returns.rests(old.key, COMPACTED, old.since_s, self.spec.sizes.span_bytes(0, old.blocks), old.tokens)
+        self.returns.rests(old.key, COMPACTED, old.since_s, self.tree.sizes.span_bytes(0, old.blocks), old.tokens)
         if old.tail == NODE:
             keep.unstage(old)
             keep.place(old, unsent)
@@ -227,10 +237,17 @@ class TieredStore:
             if part is not None
         )
 
-    def reuse(self) -> tuple[ReuseReading, ...]:
-        """Return how contexts came back, as it stood at most READ_EVERY_S ago."""
+    def recent(self, hbm: Callable[[], TierReading]) -> tuple[TierReading, ...]:
+        """Return accelerator memory and the tiers as they stood at most READ_EVERY_S ago."""
         now_s = self._clock.now()
-        if now_s - self._reuse_at_s >= READ_EVERY_S:
+        if now_s - self._recent_at_s >= READ_EVERY_S:
+            self._recent, self._recent_at_s = (hbm(), *self.readings()), now_s
+        return self._recent
+
+    def reuse(self) -> tuple[ReuseReading, ...]:
+        """Return how contexts came back, as it stood at most REUSE_EVERY_S ago."""
+        now_s = self._clock.now()
+        if now_s - self._reuse_at_s >= REUSE_EVERY_S:
             self._reuse, self._reuse_at_s = self.returns.readings(now_s, self._rebuild_s), now_s
         return self._reuse
 

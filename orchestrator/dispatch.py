@@ -43,7 +43,7 @@ class Pool:
         self._views = [View(self) if snapshot_s is None else Snapshot(self) for _ in routers]
         self.line: deque[tuple[Turn, asyncio.Future[Worker]]] = deque()
         self._position: dict[WorkerId, int] = {}
-        self._heap: list[tuple[int, WorkerId]] = []
+        self._heap: list[tuple[int, WorkerId]] | None = None  # by load; None: nobody has asked of late
         self.sole: Worker | None = None
         if snapshot_s is not None:
             for number, view in enumerate(self._views):
@@ -59,7 +59,7 @@ class Pool:
     # ------------------------------------------------ who is in the pool
     def join(self, worker: Worker) -> None:
         """Add a worker, which may be in another pool too."""
-        worker_id = worker.info.worker
+        worker_id = worker.id
         self._position[worker_id] = len(self.workers)
         self.workers.append(worker)
         self.by_id[worker_id] = worker
@@ -72,7 +72,7 @@ class Pool:
 
     def leave(self, worker: Worker) -> None:
         """Remove a worker; turns that it still has come back through their own Futures."""
-        worker_id = worker.info.worker
+        worker_id = worker.id
         if self.by_id.pop(worker_id, None) is None:
             return
         worker.draining = True
@@ -84,13 +84,16 @@ class Pool:
 
     def _settle(self) -> None:
         self.sole = self.workers[0] if len(self.workers) == 1 else None
-        if self.sole is None:
-            self._heap = [(worker.load_turns, worker.info.worker) for worker in self.workers]
-            heapq.heapify(self._heap)
+        self._heap = None
 
     def changed(self, worker: Worker) -> None:
-        """Note that a worker's load has changed; a sole worker needs no note."""
-        heapq.heappush(self._heap, (worker.load_turns, worker.info.worker))
+        """Note that a worker's load has changed; a sole worker needs no note, nor does a pool that nobody asks."""
+        heap = self._heap
+        if heap is not None:
+            if len(heap) > 4 * len(self.workers) + HEAP_FLOOR:
+                self._heap = None
+            else:
+                heapq.heappush(heap, (worker.load_turns, worker.id))
 
     # ------------------------------------------------ giving turns to workers
     def place_nowait(self, turn: Turn) -> Worker | None:
@@ -170,8 +173,8 @@ class Pool:
         The heap may hold stale entries; they are dropped as they surface. So are full workers: `free` puts them back.
         """
         heap = self._heap
-        if len(heap) > 4 * len(self.workers) + HEAP_FLOOR:
-            heap[:] = [(worker.load_turns, worker.info.worker) for worker in self.workers]
+        if heap is None:
+            heap = self._heap = [(worker.load_turns, worker.id) for worker in self.workers]
             heapq.heapify(heap)
         while heap:
             load, worker_id = heap[0]
@@ -186,5 +189,5 @@ class Pool:
         for worker in self.workers:
             if matches(worker.info):
                 worker.set_slots(slots)
-                heapq.heappush(self._heap, (worker.load_turns, worker.info.worker))
+                self.changed(worker)
         self.serve()

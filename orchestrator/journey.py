@@ -12,7 +12,6 @@ from orchestrator.dispatch import Pool
 from orchestrator.errors import ContextOverflow, Preempted, RebuildNeeded, WorkerLost
 from orchestrator.ledger import DECODING, FILLING, READY, Ledger, Turn
 from orchestrator.ports import Filled, Plant
-from orchestrator.signals import Role
 from orchestrator.turn import KvRef
 from orchestrator.worker import Worker
 
@@ -105,8 +104,8 @@ class Journey:
         worker = pool.place_nowait(turn) or await pool.place(turn)
         kept = False
         try:
-            turn.fill_worker = worker.info.worker
-            if worker.info.role is Role.AGGREGATED:
+            turn.fill_worker = worker.id
+            if worker.aggregated:
                 if not worker.enter_nowait(turn):
                     await worker.enter(turn)
                 try:
@@ -141,7 +140,7 @@ class Journey:
 
     def _start_fill(self, turn: Turn, worker: Worker) -> Future[Filled]:
         view = turn.view
-        future = self._plant.fill(worker.info.worker, view, KvRef(view.context, 0, None))
+        future = self._plant.fill(worker.id, view, KvRef(view.context, 0, None))
         if worker.line:
             worker.serve()
         return future
@@ -160,8 +159,8 @@ class Journey:
                 inside = held is not None
                 held = None
                 try:
-                    turn.decode_worker = worker.info.worker
-                    staged = await plant.stage(worker.info.worker, filled.kv)
+                    turn.decode_worker = worker.id
+                    staged = await plant.stage(worker.id, filled.kv)
                     if not inside:
                         if not worker.enter_nowait(turn):
                             await worker.enter(turn)
@@ -172,7 +171,7 @@ class Journey:
                     if ready is not None:
                         ready.give()
                         ready = None
-                    future = plant.decode(worker.info.worker, view, staged)
+                    future = plant.decode(worker.id, view, staged)
                     if worker.line:  # memory is as it is now: the next may be looked at
                         worker.serve()
                     done = await future

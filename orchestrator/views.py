@@ -39,12 +39,12 @@ class View:
         if not workers:
             return []
         hashed = finalise(key)
-        return [workers[int(uniform(hashed, i) * len(workers))].info.worker for i in range(k)]
+        return [workers[int(uniform(hashed, i) * len(workers))].id for i in range(k)]
 
     def least_loaded(self) -> WorkerId | None:
         """Return the open worker with the fewest turns."""
         worker = self._pool.least_loaded()
-        return None if worker is None else worker.info.worker
+        return None if worker is None else worker.id
 
     def holding(self, prefix: KvChain) -> Sequence[tuple[WorkerId, int]]:
         """Return this pool's workers near the longest prefix held, longest first."""
@@ -92,18 +92,18 @@ class Snapshot(View):
 
     def refresh(self) -> None:
         """Take a new snapshot; local notes are wiped by it."""
-        self._loads = {worker.info.worker: worker.load_turns for worker in self._pool.workers}
+        self._loads = {worker.id: worker.load_turns for worker in self._pool.workers}
         self._heap = [(load, worker_id) for worker_id, load in self._loads.items()]
         heapq.heapify(self._heap)
 
     def given(self, worker: Worker) -> None:
         """Note locally that this router gave the worker a turn."""
-        self._loads[worker.info.worker] = load = self.load(worker) + 1
-        heapq.heappush(self._heap, (load, worker.info.worker))
+        self._loads[worker.id] = load = self.load(worker) + 1
+        heapq.heappush(self._heap, (load, worker.id))
 
     def load(self, worker: Worker) -> int:
         """Return the load at the snapshot, plus this router's own turns since."""
-        return self._loads.get(worker.info.worker, 0)
+        return self._loads.get(worker.id, 0)
 
     def least_loaded(self) -> WorkerId | None:
         """Return the worker with the fewest turns as last seen."""

@@ -15,6 +15,7 @@ import heapq
 import sys
 import threading
 from asyncio import events, futures
+from collections import deque
 from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any, TypeVar
@@ -106,6 +107,8 @@ def _fire(timer: _Timer) -> None:
 class VirtualLoop(asyncio.BaseEventLoop):
     """Run asyncio code and plain plant events in virtual time.
 
+    Its own attributes have slots: BaseEventLoop fills an instance's dict beyond what the interpreter reads at full speed.
+
     Parameters
     ----------
     start_s : float
@@ -113,6 +116,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
     callbacks_per_instant : int
         How many callbacks may run without the clock moving before `Livelock` is raised.
     """
+
+    __slots__ = ("_cap", "_dead", "_heap", "_now", "_queue", "_selector", "_sequence", "births")
 
     def __init__(self, start_s: float = 0.0, callbacks_per_instant: int = 1_000_000) -> None:
         super().__init__()
@@ -123,7 +128,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.births = 0
         self._cap = callbacks_per_instant
         self._selector = _NullSelector()
-        self._append = self._ready.append  # type: ignore[attr-defined]  # BaseEventLoop's own queue
+        self._queue: deque[Any] = self._ready  # type: ignore[attr-defined]  # BaseEventLoop's own
         # Every Future asks its loop for this; bool() is False, and answers without a Python frame.
         self.get_debug = bool  # type: ignore[method-assign]
 
@@ -151,6 +156,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def create_task(self, coro: Any, *, name: str | None = None, context: Context | None = None, **_: Any) -> Any:  # type: ignore[override]  # plainer, see above
         """Start a task that hashes by its birth order; later Pythons pass more keywords, none of which apply."""
+        if name is None:
+            name = "a task"  # TaskGroup names its tasks afterwards; asyncio would format a name for nothing
         if context is None:
             return _OrderedTask(coro, loop=self, name=name)
         return _OrderedTask(coro, loop=self, name=name, context=context)
@@ -167,9 +174,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """
         if context is None:
             handle = _Handle((copy_context().run, call))
-            self._append(handle)
+            self._queue.append(handle)
             return handle
-        self._append((context.run, call))
+        self._queue.append((context.run, call))
         return None
 
     def call_at(self, when: float, callback: Any, *args: Any, context: Context | None = None) -> Any:  # type: ignore[override]  # plainer, see above
@@ -238,7 +245,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             sys.set_asyncgen_hooks(*hooks)
 
     def _spin(self) -> None:
-        heap, ready, cap, pop = self._heap, self._ready, self._cap, _pop  # type: ignore[attr-defined]
+        heap, ready, cap, pop = self._heap, self._queue, self._cap, _pop
         popleft = ready.popleft
         count = 0
         while True:

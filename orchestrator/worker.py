@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from orchestrator.clock import Clock
 from orchestrator.ledger import Turn
 from orchestrator.ports import Plant, WorkerInfo
+from orchestrator.signals import Role
 from orchestrator.turn import TurnView
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ class Worker:
         "_clock",
         "_emptied",
         "_plant",
+        "aggregated",
         "draining",
+        "id",
         "info",
         "inside",
         "line",
@@ -36,6 +39,7 @@ class Worker:
     def __init__(self, clock: Clock, plant: Plant, info: WorkerInfo) -> None:
         self._clock, self._plant = clock, plant
         self.info = info
+        self.id, self.aggregated = info.worker, info.role is Role.AGGREGATED
         self.since_s = clock.now()
         self.pools: list[Pool] = []
         self.load_turns = self.load_tokens = self.inside = 0
@@ -77,7 +81,7 @@ class Worker:
 
     def _takes(self, view: TurnView) -> bool:
         slots = self.info.slots
-        return (slots is None or self.inside < slots) and self._plant.room(self.info.worker, view)
+        return (slots is None or self.inside < slots) and self._plant.room(self.id, view)
 
     def enter_nowait(self, turn: Turn) -> bool:
         """Take a slot if one is free, nobody waits for it and the memory has room; tell whether it was so."""

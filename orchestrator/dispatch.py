@@ -96,9 +96,9 @@ class Pool:
                 heapq.heappush(heap, (worker.load_turns, worker.id))
 
     # ------------------------------------------------ giving turns to workers
-    def place_nowait(self, turn: Turn) -> Worker | None:
-        """Give the turn to a worker at once if nobody stands in line and a worker takes it."""
-        if self.line:
+    def place(self, turn: Turn, first: bool = False) -> Worker | None:
+        """Give the turn to a worker that takes it now; nobody passes those who stand in line, save a returning turn."""
+        if self.line and not first:
             return None
         sole = self.sole
         worker = self._choose(turn.view) if sole is None else sole if sole.open() else None
@@ -106,22 +106,16 @@ class Pool:
             worker.give(turn)
         return worker
 
-    async def place(self, turn: Turn, first: bool = False) -> Worker:
-        """Wait for a worker that takes the turn; `first` puts a returning turn at the head of the line."""
-        worker = self._choose(turn.view) if first or not self.line else None
-        if worker is not None:
-            worker.give(turn)
-            return worker
-        if first:
-            return await self.given(turn, self.first_in_line(turn))
-        waiter: asyncio.Future[Worker] = self.clock.future()
-        self.line.append((turn, waiter))
-        return await self.given(turn, waiter)
+    def line_up(self, turn: Turn, first: bool = False) -> asyncio.Future[Worker]:
+        """Put the turn at the end of the line; a returning turn (`first`) at its head.
 
-    def first_in_line(self, turn: Turn) -> asyncio.Future[Worker]:
-        """Put a returning turn at the head of the line, before the place that it leaves is given away."""
+        A returning turn does so before the place that it leaves is given away.
+        """
         waiter: asyncio.Future[Worker] = self.clock.future()
-        self.line.appendleft((turn, waiter))
+        if first:
+            self.line.appendleft((turn, waiter))
+        else:
+            self.line.append((turn, waiter))
         return waiter
 
     async def given(self, turn: Turn, waiter: asyncio.Future[Worker]) -> Worker:

@@ -101,7 +101,7 @@ class Journey:
     async def _fill(self, turn: Turn) -> tuple[Worker | None, Filled]:
         """Fill on some worker. An aggregated worker is kept: its slot and memory serve the decode too."""
         pool = self._fill_pool(turn)
-        worker = pool.place_nowait(turn) or await pool.place(turn)
+        worker = pool.place(turn) or await pool.given(turn, pool.line_up(turn))
         kept = False
         try:
             turn.fill_worker = worker.id
@@ -140,7 +140,7 @@ class Journey:
 
     def _start_fill(self, turn: Turn, worker: Worker) -> Future[Filled]:
         view = turn.view
-        future = self._plant.fill(worker.id, view, KvRef(view.context, 0, None))
+        future = self._plant.fill(worker.id, view, tuple.__new__(KvRef, (view.context, 0, None)))
         if worker.line:
             worker.serve()
         return future
@@ -152,11 +152,11 @@ class Journey:
         back: Future[Worker] | None = None  # a preempted turn's place at the head of the line
         try:
             while True:
+                inside = held is not None
                 if back is not None:
                     worker = await pool.given(turn, back)
                 else:
-                    worker = held or (None if again else pool.place_nowait(turn)) or await pool.place(turn, first=again)
-                inside = held is not None
+                    worker = held or pool.place(turn, again) or await pool.given(turn, pool.line_up(turn, again))
                 held = None
                 try:
                     turn.decode_worker = worker.id
@@ -180,7 +180,7 @@ class Journey:
                     return
                 except Preempted:
                     ledger.preempt(turn, self._clock.now())
-                    back = pool.first_in_line(turn)
+                    back = pool.line_up(turn, first=True)
                 finally:
                     if inside:
                         worker.exit()

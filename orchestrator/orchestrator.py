@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -126,7 +127,8 @@ class Orchestrator:
         self._spent_s: dict[str, float] = {}
         self._left_s: dict[WorkerId, float] = {}
         self._turns: dict[TurnId, Turn] = {}
-        self._group: asyncio.TaskGroup | None = None
+        self._group: asyncio.TaskGroup
+        self._context = copy_context()  # one for all turns, which set no context variables
         self._over: asyncio.Future[Ended] | None = None
         self._emptied: asyncio.Future[None] | None = None
         self._accepting = True
@@ -188,7 +190,6 @@ class Orchestrator:
         self.recorder.finish(self._clock.now())
 
     def _spawn(self, coroutine: object) -> None:
-        assert self._group is not None
         self._group.create_task(coroutine)  # type: ignore[arg-type]  # a coroutine, whatever it returns
 
     # ------------------------------------------------ turns
@@ -214,9 +215,10 @@ class Orchestrator:
 
     def _released(self, turn: Turn) -> None:
         """The door has let a turn in: its coroutine begins."""
-        assert self._group is not None
-        turn.task = self._group.create_task(self._journey.travel(turn), name=f"turn {turn.view.turn_id}")
-        self._source.admitted(turn.view.turn_id, self._clock.now())
+        turn_id = turn.view.turn_id
+        life = self._journey.travel(turn)
+        turn.task = self._group.create_task(life, name=f"turn {turn_id}", context=self._context)
+        self._source.admitted(turn_id, turn.released_s)
 
     def cancel(self, turn_id: TurnId, bucket: str = "cancelled") -> bool:
         """Cancel a turn wherever it is; tell whether it was still under way. Its work is withdrawn at this instant."""
@@ -243,7 +245,7 @@ class Orchestrator:
         turn.task = None
         self.recorder.turn(turn)
         retired = turn.stage is RETIRED
-        self._source.ended(turn_id, self._clock.now(), "retired" if retired else turn.bucket)
+        self._source.ended(turn_id, turn.ended_s, "retired" if retired else turn.bucket)
         self._door.pump()
         if retired and self.loops.awaited:
             self.loops.happened("retirement")

@@ -34,6 +34,7 @@ class Worker:
         "pools",
         "room",
         "since_s",
+        "slots",
     )
 
     def __init__(self, clock: Clock, plant: Plant, info: WorkerInfo) -> None:
@@ -46,12 +47,14 @@ class Worker:
         self.draining = False
         self.line: deque[tuple[TurnView, asyncio.Future[None]]] = deque()
         self._emptied: asyncio.Future[None] | None = None
+        self.slots: int | None = None
         self.room: int | None = None
         self.set_slots(info.slots)
 
     def set_slots(self, slots: int | None) -> None:
         """Take a new number of slots; what is staged ahead of them comes on top."""
         self.info = self.info._replace(slots=slots)
+        self.slots = slots
         self.room = None if slots is None else slots + self.info.staging_turns
         self.serve()
 
@@ -80,7 +83,7 @@ class Worker:
             self._check_empty()
 
     def _takes(self, view: TurnView) -> bool:
-        slots = self.info.slots
+        slots = self.slots
         return (slots is None or self.inside < slots) and self._plant.room(self.id, view)
 
     def enter_nowait(self, turn: Turn) -> bool:

@@ -24,6 +24,7 @@ from orchestrator.turn import ConfigurationName, KvChain, KvRef, TurnView, Worke
 from plant.truth import Truths
 from plant.work import Work
 
+new = tuple.__new__  # makes a NamedTuple without the Python frame of its constructor
 FILL, DECODE = WorkerId(0), WorkerId(1)
 FILL_NAME, DECODE_NAME = ConfigurationName("fill"), ConfigurationName("decode")
 
@@ -69,6 +70,7 @@ class Tandem:
 
     def __init__(self, clock: Clock, truths: Truths, *, slots: int, dead_time_s: float, residence: Residence) -> None:
         self._clock, self._loop, self._truths = clock, clock.loop, truths
+        self._on_filled, self._on_retired = self._fill_ends, self._decode_ends  # bound once
         self.slots, self.dead_time_s, self.residence = slots, dead_time_s, residence
         self._busy = self._filling = self._filled_total = self._retired_total = self._output_tokens = 0
         self._told = False
@@ -79,9 +81,9 @@ class Tandem:
         work: Work[Filled] = Work(loop=self._loop)
         now_s = self._clock.now()
         self._filling += 1
-        work.value = Filled(prefix, now_s, 0)
+        work.value = new(Filled, (prefix, now_s, 0))
         work.withdraw = self._withdraw_fill
-        work.entry = self._clock.at(now_s + self.dead_time_s, self._fill_ends, work)
+        work.entry = self._clock.at(now_s + self.dead_time_s, self._on_filled, work)
         return work
 
     def _fill_ends(self, work: Work[Filled]) -> None:
@@ -96,8 +98,8 @@ class Tandem:
 
     def stage(self, worker: WorkerId, kv: KvRef) -> Future[Staged]:
         """Staging takes no time here."""
-        future: Future[Staged] = self._clock.future()
-        future.set_result(Staged(kv, 0.0))
+        future: Future[Staged] = Future(loop=self._loop)
+        future.set_result(new(Staged, (kv, 0.0)))
         return future
 
     def decode(self, worker: WorkerId, turn: TurnView, kv: Staged) -> Future[Retired]:
@@ -106,9 +108,9 @@ class Tandem:
         truth = self._truths[turn.turn_id]
         now_s = self._clock.now()
         self._busy += 1
-        work.value = Retired(now_s, truth.output_tokens, kv.kv)
+        work.value = new(Retired, (now_s, truth.output_tokens, kv.kv))
         work.withdraw = self._withdraw
-        work.entry = self._clock.at(now_s + self.residence.seconds(truth.draws[0]), self._decode_ends, work)
+        work.entry = self._clock.at(now_s + self.residence.seconds(truth.draws[0]), self._on_retired, work)
         return work
 
     def _decode_ends(self, work: Work[Retired]) -> None:

@@ -21,7 +21,7 @@ from orchestrator.turn import EMPTY_CHAIN, ClassName, TurnId, TurnView
 from plant.truth import Truths, TurnTruth
 from scenarios.errors import UserError
 
-BLOCK_TURNS = 4096
+BLOCK_TURNS = 1024  # a larger block has left the processor's cache by the time its turns are born
 # More turns let in at one instant than any pool holds: the door has neither a rate nor a cap.
 AT_ONCE_TURNS = 200_000
 
@@ -107,7 +107,8 @@ class TurnFactory:
         turn_id = TurnId(self.count)
         self.count += 1
         self._truths[turn_id] = truth
-        return TurnView(turn_id, key, name, turn_id, 0, now_s, prompt_tokens, EMPTY_CHAIN)
+        view = (turn_id, key, name, turn_id, 0, now_s, prompt_tokens, EMPTY_CHAIN)
+        return tuple.__new__(TurnView, view)  # without the Python frame of its constructor
 
     def forget(self, turn_id: TurnId) -> None:
         """Drop the truth of a turn that has ended."""

@@ -107,7 +107,7 @@ def _fire(timer: _Timer) -> None:
 class VirtualLoop(asyncio.BaseEventLoop):
     """Run asyncio code and plain plant events in virtual time.
 
-    Its own attributes have slots: BaseEventLoop fills an instance's dict beyond what the interpreter reads at full speed.
+    Its own attributes have slots: BaseEventLoop alone fills a dict beyond what the interpreter reads at full speed.
 
     Parameters
     ----------

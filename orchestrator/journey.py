@@ -12,7 +12,7 @@ from orchestrator.dispatch import Pool
 from orchestrator.errors import ContextOverflow, Preempted, RebuildNeeded, WorkerLost
 from orchestrator.ledger import DECODING, FILLING, READY, Ledger, Turn
 from orchestrator.ports import Filled, Plant
-from orchestrator.turn import KvRef
+from orchestrator.turn import KvRef, new
 from orchestrator.worker import Worker
 
 
@@ -140,7 +140,7 @@ class Journey:
 
     def _start_fill(self, turn: Turn, worker: Worker) -> Future[Filled]:
         view = turn.view
-        future = self._plant.fill(worker.id, view, tuple.__new__(KvRef, (view.context, 0, None)))
+        future = self._plant.fill(worker.id, view, new(KvRef, (view.context, 0, None)))
         if worker.line:
             worker.serve()
         return future

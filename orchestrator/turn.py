@@ -14,6 +14,10 @@ ClassName = NewType("ClassName", str)
 ConfigurationName = NewType("ConfigurationName", str)
 
 
+new = tuple.__new__
+"""Makes a NamedTuple of its class and a tuple of its fields, without the Python frame of its constructor."""
+
+
 class KvRun(NamedTuple):
     """A run of consecutive immutable KV blocks: ids `first .. first + blocks - 1` of one naming scope.
 

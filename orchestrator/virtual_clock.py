@@ -15,15 +15,19 @@ COLLECT_EVENTS = 100_000
 
 
 class VirtualClock:
-    """The `Clock` of a `VirtualLoop`; its methods are the loop's own, bound once."""
+    """The `Clock` of a `VirtualLoop`; its other methods are the loop's own, bound once."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         self.loop: asyncio.AbstractEventLoop = loop
-        self.now = loop.time
+        self._loop = loop
         self.at = loop.at
         self.cancel_at = loop.cancel_at
         self.future = loop.create_future
         self.sleep_until = loop.sleep_until
+
+    def now(self) -> float:
+        """Return the virtual present, in seconds."""
+        return self._loop._now  # the clock's own loop; a method call less, fifteen times a turn
 
     def timeout_at(self, when_s: float) -> asyncio.Timeout:
         """Return an `async with` block that raises TimeoutError at `when_s`."""

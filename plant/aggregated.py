@@ -18,6 +18,8 @@ from plant.rack import ConfigurationSpec
 class AggregatedBatch(ContinuousBatch):
     """One aggregated worker. A filled turn keeps slot and memory until it is claimed, released or lost."""
 
+    __slots__ = ("_held",)
+
     def __init__(self, clock: Clock, spec: ConfigurationSpec, pool: Pool, desk: Desk) -> None:
         super().__init__(clock, spec, pool, desk)
         self._held: dict[TurnId, Job] = {}
@@ -30,14 +32,14 @@ class AggregatedBatch(ContinuousBatch):
         """Let a held turn decode from the next boundary on; at least one step remains."""
         del self._held[job.turn.turn_id]
         self._returning.append(job)
-        self._wake(self._now())
+        self._wake(self._clock.now())
 
     def release(self, turn_id: TurnId) -> None:
         """Free what a filled turn holds here, if it does."""
         job = self._held.get(turn_id)
         if job is not None:
             self._release(job)
-            self._wake(self._now())
+            self._wake(self._clock.now())
 
     def _release(self, job: Job) -> None:
         self._held.pop(job.turn.turn_id, None)

@@ -15,7 +15,7 @@ from orchestrator.clock import Clock
 from orchestrator.errors import ContextOverflow, SteadyflowError, WorkerLost
 from orchestrator.ports import Applied, Filled, PlantFact, Ready, Retired, Staged
 from orchestrator.signals import BatchCommand, PlantReading, RetentionCommand, Role
-from orchestrator.turn import ConfigurationName, KvChain, KvRef, TurnId, TurnView, WorkerId
+from orchestrator.turn import ConfigurationName, KvChain, KvRef, TurnId, TurnView, WorkerId, new
 from plant.aggregated import AggregatedBatch
 from plant.desk import FrontDesk
 from plant.faults import FaultSpec
@@ -112,11 +112,11 @@ class Cluster:
         dock = site.dock
         if site.engine is None:
             return self._refused(site, "stage")
-        here = KvRef(kv.chain, kv.tokens, worker)
+        here = new(KvRef, (kv.chain, kv.tokens, worker))
         size_bytes = kv.tokens * site.spec.kv_bytes_per_token + site.spec.kv_bytes_per_turn
         if dock is None or kv.worker == worker or size_bytes <= 0.0:
             future = self._clock.future()
-            future.set_result(Staged(here, 0.0))
+            future.set_result(new(Staged, (here, 0.0)))
             return future
         work: Work[Staged] = Work(loop=self._loop)
         shipment = dock.expect(work, Staged(here, size_bytes))

@@ -39,10 +39,15 @@ class ContinuousBatch(Seats):
         Told of every end.
     """
 
+    __slots__ = (
+        "_at", "_base", "_chunk_job", "_chunk_tokens", "_clock", "_due", "_entry", "_forming", "_next_times", "_on_end",
+        "_rate", "_step_s", "_t0_s", "times",
+    )  # fmt: skip
+
     def __init__(self, clock: Clock, spec: ConfigurationSpec, pool: Pool, desk: Desk) -> None:
         assert spec.times is not None, "recorded times have a worker of their own"
         super().__init__(spec, pool, desk)
-        self._clock, self._now, self._at = clock, clock.now, clock.at
+        self._clock, self._at = clock, clock.at
         self.times: StepTimes = spec.times
         self._next_times: StepTimes | None = None
         # The segment under way: start, steps, its event, and the chunk that shares its pass.
@@ -60,13 +65,13 @@ class ContinuousBatch(Seats):
         """Queue a job for a slot; it joins at the next boundary if it is first and fits."""
         self._enqueue(job)
         if self._entry is None:
-            self._begin(self._now())
+            self._begin(self._clock.now())
         elif len(self._queue) == 1 and self.seated < self._pool.batch_cap and not self._tight:
-            self._cut(self._now(), job)
+            self._cut(self._clock.now(), job)
 
     def withdraw(self, job: Job) -> None:
         """Forget a job whose promise was cancelled."""
-        now = self._now()
+        now = self._clock.now()
         if job.state == WAITING:
             self._dequeue_counts(job)
             job.state = OVER
@@ -88,19 +93,19 @@ class ContinuousBatch(Seats):
         """Tell whether memory would take a context now, beside what is held and what waits."""
         held: float = self._kv + self._pinned
         if self._entry is not None:
-            held += self._rate * (self._now() - self._t0_s)
+            held += self._rate * (self._clock.now() - self._t0_s)
         return self._room(context_tokens, held)
 
     def retime(self, times: StepTimes) -> None:
         """Use other times from the next boundary on."""
         self._next_times = times
-        self._wake(self._now())
+        self._wake(self._clock.now())
 
     def close(self) -> list[Job]:
         """Stop at once; return the jobs that were here, with what they had generated."""
         if self._entry is not None:
             if self._members:
-                done = self.times.steps_within(len(self._members), self._kv, self._now() - self._t0_s)
+                done = self.times.steps_within(len(self._members), self._kv, self._clock.now() - self._t0_s)
                 self.step += min(done, self._due)
             self._clock.cancel_at(self._entry)
             self._entry = self._chunk_job = None
@@ -162,7 +167,7 @@ class ContinuousBatch(Seats):
 
     def _end(self, steps: int) -> None:
         """Close a segment of `steps` steps: grow, drop, retire; then begin the next."""
-        now, pool, members = self._now(), self._pool, self._members
+        now, pool, members = self._clock.now(), self._pool, self._members
         self.step = step = self.step + steps
         self._kv += steps * len(members)
         # Who is told of an end may answer with a join at this very instant: then the batch is formed after the answer.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from orchestrator.errors import ContextOverflow, Preempted, WorkerLost
 from orchestrator.ports import Filled, Retired
-from orchestrator.turn import KvRef, TurnId
+from orchestrator.turn import KvRef, TurnId, new
 from plant.job import Job, Place
 from plant.kv.shelves import BUSY, UNKNOWN
 from plant.kv.store import KvStore
@@ -53,8 +53,8 @@ class FrontDesk:
         self._store.put(turn, turn.prompt_tokens, place, BUSY)
         if self.lying is not None:
             self.lying[turn.turn_id] = self._now()
-        kv = KvRef(turn.context, turn.prompt_tokens, place)
-        work.set_result(Filled(kv, job.started_s, job.cached_tokens))
+        kv = new(KvRef, (turn.context, turn.prompt_tokens, place))
+        work.set_result(new(Filled, (kv, job.started_s, job.cached_tokens)))
 
     def retired(self, job: Job) -> None:
         """Tell that the turn has ended, and keep its context."""
@@ -69,7 +69,8 @@ class FrontDesk:
         pool.context_total += prompt + output // 2
         self._store.put(turn, prompt + output - 1, place.id, job.waits_for or UNKNOWN)
         self._truths.pop(turn.turn_id, None)
-        work.set_result(Retired(job.joined_s, output, KvRef(turn.context, prompt + output - 1, place.id)))
+        kv = new(KvRef, (turn.context, prompt + output - 1, place.id))
+        work.set_result(new(Retired, (job.joined_s, output, kv)))
 
     def preempted(self, job: Job, generated_tokens: int, *, alone: bool) -> None:
         """Give the turn back, with what it had generated remembered; or fail it where no worker could hold it."""

@@ -29,6 +29,11 @@ class Seats:
         Decode steps since the worker began.
     """
 
+    __slots__ = (
+        "_births", "_capacity", "_desk", "_filling", "_headroom", "_kv", "_leaving", "_members", "_pinned", "_pool",
+        "_queue", "_queued_tokens", "_reserved", "_returning", "_tight", "seated", "step", "waiting",
+    )  # fmt: skip
+
     def __init__(self, spec: ConfigurationSpec, pool: Pool, desk: Desk) -> None:
         self._pool, self._desk = pool, desk
         self._capacity = spec.kv_capacity_tokens

@@ -20,11 +20,10 @@ from orchestrator.clock import Clock
 from orchestrator.errors import SteadyflowError
 from orchestrator.ports import Applied, Filled, PlantFact, Ready, Retired, Staged, WorkerInfo
 from orchestrator.signals import BatchCommand, PlantReading, PoolReading, RetentionCommand, Role
-from orchestrator.turn import ConfigurationName, KvChain, KvRef, TurnView, WorkerId
+from orchestrator.turn import ConfigurationName, KvChain, KvRef, TurnView, WorkerId, new
 from plant.truth import Truths
 from plant.work import Work
 
-new = tuple.__new__  # makes a NamedTuple without the Python frame of its constructor
 FILL, DECODE = WorkerId(0), WorkerId(1)
 FILL_NAME, DECODE_NAME = ConfigurationName("fill"), ConfigurationName("decode")
 

@@ -17,7 +17,7 @@ from scipy import special
 
 from orchestrator.clock import Clock
 from orchestrator.rng import mix_block, stream_key, uniforms
-from orchestrator.turn import EMPTY_CHAIN, ClassName, TurnId, TurnView
+from orchestrator.turn import EMPTY_CHAIN, ClassName, TurnId, TurnView, new
 from plant.truth import Truths, TurnTruth
 from scenarios.errors import UserError
 
@@ -107,8 +107,7 @@ class TurnFactory:
         turn_id = TurnId(self.count)
         self.count += 1
         self._truths[turn_id] = truth
-        view = (turn_id, key, name, turn_id, 0, now_s, prompt_tokens, EMPTY_CHAIN)
-        return tuple.__new__(TurnView, view)  # without the Python frame of its constructor
+        return new(TurnView, (turn_id, key, name, turn_id, 0, now_s, prompt_tokens, EMPTY_CHAIN))
 
     def forget(self, turn_id: TurnId) -> None:
         """Drop the truth of a turn that has ended."""

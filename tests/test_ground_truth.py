@@ -151,6 +151,25 @@ def test_the_fluid_loops_growth_changes_sign_within_five_percent_of_the_hopf_gai
     assert (swings[1] > 0.5 * swings[0]) == lasts
 
 
+@pytest.mark.parametrize(("share", "word"), [(0.3, "steady"), (0.9, "quasi_cycle"), (1.2, "limit_cycle")])
+def test_turns_go_from_steady_over_a_noise_kept_cycle_to_a_limit_cycle_as_the_gain_rises(
+    share: float, word: str
+) -> None:
+    point = hopf_point(10.0, 2.025)
+    scenario = made(
+        proportional(share * point.gain_per_s, 125.0),
+        plant=tandem(250, 10, 2),
+        ceiling_per_s=60.0,
+        horizon_s=1000.0,
+        warmup_s=100.0,
+        seed=2,
+    )
+    verdict = run(scenario).data.verdicts[BUSY]
+    assert verdict.verdict == word
+    if share > 0.5:
+        assert verdict.period_s == pytest.approx(point.period_s, rel=0.1)
+
+
 def test_below_the_hopf_gain_variance_is_that_of_the_linear_noise_approximation() -> None:
     gain = 0.6 * hopf_point(10.0, 2.025).gain_per_s
     theory = noise.steady_noise(

@@ -16,6 +16,9 @@ TOLERANCE = {"damping_ratio": 0.5, "utilization_ratio": 0.01}
 # An identified plant is one lag; a real pool is quicker when it is empty, which costs utilisation more than period.
 IDENTIFIED = {"period_s": 0.1, "damping_ratio": 0.5, "utilization_ratio": 0.08}
 QUIET = frozenset({"steady", "constant"})
+# Within this share of the Hopf gain noise and clipping meet, and a run may fall on either side of the edge.
+EDGE = 0.05
+KEPT_UP = frozenset({"quasi_cycle", "limit_cycle"})
 
 
 def measure(
@@ -61,7 +64,8 @@ def disagreements(predicted: Prediction, measured: Mapping[str, Any], declared: 
     """
     found, tolerance = [], TOLERANCE if declared else IDENTIFIED
     want, got = predicted.verdict, measured["verdict"]
-    if want is not None and got != want and not {want, got} <= QUIET:
+    at_edge = abs((predicted.facts.get("gain_over_hopf") or 0.0) - 1) < EDGE and {want, got} <= KEPT_UP
+    if want is not None and got != want and not {want, got} <= QUIET and not at_edge:
         found.append(f"verdict {want} was expected, {got} was measured")
     if predicted.period_s is not None and want not in QUIET:
         limit = predicted.period_tolerance_ratio if declared else IDENTIFIED["period_s"]

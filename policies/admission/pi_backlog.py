@@ -9,10 +9,11 @@
     Kc    1 / (tau_c + theta),  Ti = 4 (tau_c + theta),  tau_c = theta        1/s, s
 
 q integrates the release rate through a dead time, so the tuning is SIMC's for an integrating process. The last term
-is back-calculation: what the actuator did not do is taken out of I, so nothing winds up. The first act takes over the
-rate that stands (bumpless). Source: essay E18; Skogestad, "Simple analytic rules for model reduction and PID controller
-tuning" (2003); Astrom and Hagglund, "Advanced PID Control" (2006), section 3.5. Missing data: without a prediction from
-the plant, u0 is the scenario's stated rate.
+is back-calculation: what the actuator did not do is taken out of I; and I rests while e > 0 and nobody waits at the
+door, when a higher rate would release nothing. So nothing winds up. The first act takes over the rate that stands
+(bumpless). Source: essay E18; Skogestad, "Simple analytic rules for model reduction and PID controller tuning"
+(2003); Astrom and Hagglund, "Advanced PID Control" (2006), section 3.5. Missing data: without a prediction from the
+plant, u0 is the scenario's stated rate.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class PiBacklog:
     closed_s : float, optional
         tau_c; default theta.
     anti_windup : bool
-        Without it the last term is left out: kept for the lesson.
+        Without it I neither rests nor is corrected: kept for the lesson.
     """
 
     monotone = (("ready_turns", "release_per_s", -1),)
@@ -80,7 +81,9 @@ class PiBacklog:
         elif y.at_s > self._at_s:
             dt = min(y.at_s - self._at_s, self.Ti)
             undone = (stands or 0.0) - self._said if known and self.anti_windup else 0.0
-            self._I += dt / self.Ti * (self.Kc * e + undone)
+            idle = self.anti_windup and e > 0.0 and y.backlog_turns <= 0.0
+            if not idle:
+                self._I += dt / self.Ti * (self.Kc * e + undone)
         self._at_s = max(self._at_s, y.at_s)
         self._said = u0 + self.Kc * e + self._I
         return AdmissionCommand(release_per_s=max(0.0, self._said))

@@ -46,7 +46,7 @@ class Mpc:
     round_ratio : float
         Distance from the present count at which rounding gives way, in [0.5, 1).
     service_per_worker_per_s : float, optional
-        mu where the plant states none, turns/s.
+        mu; default what the plant states, turns/s.
     tau_s : float
         Span of the mean of arrivals.
 
@@ -94,7 +94,7 @@ class Mpc:
             self._rate.update(y.arrival_per_s, y.at_s)
         forecast = None if y.setpoint is None else y.setpoint.forecast_per_s
         rate = self._rate.value if forecast is None else forecast
-        mu = pool.service_per_worker_per_s or self.service_per_worker_per_s
+        mu = self.service_per_worker_per_s or pool.service_per_worker_per_s
         n = standing(pool, y)
         if rate is None or mu is None:
             return CapacityCommand(target_workers={self.configuration: n})

@@ -43,7 +43,7 @@ class Planner:
     headroom_ratio : float
         h: load of a worker at which the floor is sized.
     service_per_worker_per_s : float, optional
-        mu where the plant states none, turns/s.
+        mu; default what the plant states, turns/s.
     consolidation, observe_only : bool
         Whether the two tests are made.
     in_flight_per_worker_turns : float, optional
@@ -98,7 +98,7 @@ class Planner:
 
     def _floor(self, y: CapacityReading, pool: PoolReading) -> int:
         F = None if y.setpoint is None else y.setpoint.forecast_per_s
-        mu = pool.service_per_worker_per_s or self.service_per_worker_per_s
+        mu = self.service_per_worker_per_s or pool.service_per_worker_per_s
         floors = None if y.setpoint is None else y.setpoint.floor_workers
         stated = 0 if floors is None else floors.get(self.configuration, 0)
         if F is None or mu is None:

@@ -81,6 +81,24 @@ class Keep(Holdings):
                 self.lay(context)
                 self._relieve()
 
+    def grows(self, context: Context, own_bytes: int) -> bool:
+        """Tell whether a context's own bytes may grow where it lies, whatever carries it now."""
+        more = own_bytes - context.extra_bytes
+        if context.tail == NODE and self.used_bytes(NODE) + more > self.capacity_bytes[NODE]:
+            return False
+        return more >= 0 and context.phase != DEMOTING
+
+    def grow(self, context: Context, own_bytes: int) -> None:
+        """Let a lifted context grow by a suffix, which travels with the session's next write."""
+        if context.phase == DRAINING and context.tail == NODE:
+            self._extra_bytes[NETWORK] += own_bytes - context.extra_bytes  # it takes space at both ends
+        context.owed_bytes += self.resize_extra(context, own_bytes)
+        if self._make_room(0, now=True):
+            self.lay(context)
+            self._relieve()
+        else:
+            self.discard(context, NO_ROOM)
+
     def _stage(self, context: Context, new_bytes: int) -> None:
         assert self._traffic is not None, "staging without time makes no sense"
         begun_s = self._clock.now()

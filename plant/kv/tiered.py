@@ -141,7 +141,15 @@ class TieredStore:
         if not blocks:
             return
         now_s, session = self._clock.now(), turn.session_id
+        own = round((tokens - blocks * chain.block_tokens) * self.spec.bytes_per_token) + self.spec.snapshot_bytes
+        own = max(0, own)
         context = keep.contexts.get(session)
+        same = context is not None and context.chain == chain and context.home == NETWORK
+        if same and context is not None and keep.grows(context, own):  # the answer's suffix: nothing new has a name
+            keep.lift(context)
+            self._rest(context, tokens, kind, now_s, worker)
+            keep.grow(context, own)
+            return
         new = 0
         if context is not None:
             new = keep.halt(context)
@@ -152,17 +160,16 @@ class TieredStore:
             new = self.tree.sizes.span_bytes(context.settled, blocks - context.settled) + owed
         else:
             keep.unstage(context)
-        own = round((tokens - blocks * chain.block_tokens) * self.spec.bytes_per_token) + self.spec.snapshot_bytes
-        new += keep.resize_extra(context, max(0, own))
-        if context.settled == blocks and kind != BUSY and new:
-            context.owed_bytes, new = context.owed_bytes + new, 0
-        context.tokens, context.kind, context.since_s, context.worker = tokens, kind, now_s, worker
-        keep.touch(context)
-        keep.near[chain.runs[-1].scope] = worker
-        if kind != BUSY:
-            size = self.tree.sizes.span_bytes(0, blocks) + context.extra_bytes
-            self.returns.rests(session, kind, now_s, size, tokens)
+        new += keep.resize_extra(context, own)
+        self._rest(context, tokens, kind, now_s, worker)
         keep.place(context, new)
+
+    def _rest(self, context: Context, tokens: int, kind: str, now_s: float, worker: WorkerId) -> None:
+        context.tokens, context.kind, context.since_s, context.worker = tokens, kind, now_s, worker
+        self.keep.touch(context)
+        self.keep.near[context.chain.runs[-1].scope] = worker
+        if kind != BUSY:
+            self.returns.rests(context.key, kind, now_s, self.keep.size_bytes(context), tokens)
 
     def _succeed(
         self, old: Context | None, unsent: int, session: int, chain: KvChain, blocks: int, worker: WorkerId
@@ -181,7 +188,8 @@ class TieredStore:
                 if shared < old.blocks:
                     self.ledger.gave_up(old, ABANDONED, old.blocks - shared, self.tree.sizes)
         settled = carried
-        if carried < blocks:
+        grew = self._plain and old is not None and carried == old.blocks
+        if carried < blocks and not grew:
             for blob, _low, high in tree.find(chain):
                 if not (blob.held[NETWORK] or blob.held[SSD]):
                     break

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 
 from orchestrator.signals import ReuseReading
 from orchestrator.turn import KvChain, WorkerId
@@ -100,7 +101,7 @@ class Returns:
 
     def __init__(self, ages_s: Sequence[float] = AGES_S) -> None:
         self.ages_s = tuple(ages_s)
-        self._reached = {kind: [0] * len(ages_s) for kind in KINDS}
+        self._last = {kind: [0] * len(ages_s) for kind in KINDS}  # contexts by the last bin that they reached
         self._reused = {kind: [0] * len(ages_s) for kind in KINDS}
         self._resting: OrderedDict[int, tuple[str, float, int]] = OrderedDict()
         self._sums = {kind: [0.0, 0.0, 0] for kind in KINDS}  # bytes, tokens, contexts
@@ -119,7 +120,7 @@ class Returns:
             if now_s - since_s <= self.ages_s[-1]:
                 break
             del self._resting[first]
-            self._count(self._reached[old], len(self.ages_s))
+            self._last[old][-1] += 1
 
     def returns(self, session: int, now_s: float) -> int:
         """A session's next turn has come; return the tokens that it had left behind, 0 for a new one."""
@@ -127,16 +128,14 @@ class Returns:
         if known is None:
             return 0
         kind, since_s, tokens = known
-        bin_ = bisect_left(self.ages_s, now_s - since_s)
-        self._count(self._reached[kind], min(bin_ + 1, len(self.ages_s)))
-        if bin_ < len(self.ages_s):
-            self._reused[kind][bin_] += 1
+        last = self._bin(now_s - since_s)
+        self._last[kind][last] += 1
+        if now_s - since_s <= self.ages_s[-1]:
+            self._reused[kind][last] += 1
         return tokens
 
-    @staticmethod
-    def _count(row: list[int], bins: int) -> None:
-        for i in range(bins):
-            row[i] += 1
+    def _bin(self, age_s: float) -> int:
+        return min(bisect_left(self.ages_s, age_s), len(self.ages_s) - 1)
 
     def readings(self, now_s: float, rebuild_s: Callable[[float], float]) -> tuple[ReuseReading, ...]:
         """Return what is known by kind, with those that still wait: `idle[i]` began age bin i, `reused[i]` ended in it.
@@ -144,14 +143,15 @@ class Returns:
         `rebuild_s` gives the seconds to compute so many tokens anew; it is asked for the mean context of each kind.
         Costs a step for every context at rest; ask seldom.
         """
-        reached = {kind: row.copy() for kind, row in self._reached.items()}
+        last = {kind: row.copy() for kind, row in self._last.items()}
         for kind, since_s, _ in self._resting.values():
-            self._count(reached[kind], min(bisect_left(self.ages_s, now_s - since_s) + 1, len(self.ages_s)))
+            last[kind][self._bin(now_s - since_s)] += 1
+        reached = {kind: tuple(accumulate(reversed(row)))[::-1] for kind, row in last.items()}
         return tuple(
             ReuseReading(
                 kind=kind,
                 ages_s=self.ages_s,
-                idle=tuple(reached[kind]),
+                idle=reached[kind],
                 reused=tuple(self._reused[kind]),
                 mean_bytes=size / max(count, 1),
                 rebuild_s=rebuild_s(tokens / max(count, 1)),

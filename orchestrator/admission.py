@@ -211,6 +211,8 @@ class Door:
         """Release every turn that may go at this instant, and set the timer for the next one."""
         if self._timer is not None or self._pumping or not self._open or not self._told:
             return
+        if self._sole is not None and not self._sole.waiting:
+            return
         self._pumping = True  # a release may bring the next arrival, and so this call again
         rate = self._rate
         while (lane := self._next_lane()) is not None:

@@ -43,7 +43,7 @@ class Pool:
         self._views = [View(self) if snapshot_s is None else Snapshot(self) for _ in routers]
         self.line: deque[tuple[Turn, asyncio.Future[Worker]]] = deque()
         self._position: dict[WorkerId, int] = {}
-        self._heap: list[tuple[int, WorkerId]] | None = None  # by load; None: nobody has asked of late
+        self.heap: list[tuple[int, WorkerId]] | None = None  # by load; None: nobody has asked of late
         self.sole: Worker | None = None
         if snapshot_s is not None:
             for number, view in enumerate(self._views):
@@ -84,14 +84,14 @@ class Pool:
 
     def _settle(self) -> None:
         self.sole = self.workers[0] if len(self.workers) == 1 else None
-        self._heap = None
+        self.heap = None
 
     def changed(self, worker: Worker) -> None:
-        """Note that a worker's load has changed; a sole worker needs no note, nor does a pool that nobody asks."""
-        heap = self._heap
+        """Note that a worker's load has changed; no note is needed while `heap` is None."""
+        heap = self.heap
         if heap is not None:
             if len(heap) > 4 * len(self.workers) + HEAP_FLOOR:
-                self._heap = None
+                self.heap = None
             else:
                 heapq.heappush(heap, (worker.load_turns, worker.id))
 
@@ -166,9 +166,9 @@ class Pool:
 
         The heap may hold stale entries; they are dropped as they surface. So are full workers: `free` puts them back.
         """
-        heap = self._heap
+        heap = self.heap
         if heap is None:
-            heap = self._heap = [(worker.load_turns, worker.id) for worker in self.workers]
+            heap = self.heap = [(worker.load_turns, worker.id) for worker in self.workers]
             heapq.heapify(heap)
         while heap:
             load, worker_id = heap[0]

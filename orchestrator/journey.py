@@ -11,7 +11,7 @@ from orchestrator.clock import Clock
 from orchestrator.dispatch import Pool
 from orchestrator.errors import ContextOverflow, Preempted, RebuildNeeded, WorkerLost
 from orchestrator.ledger import DECODING, FILLING, READY, Ledger, Turn
-from orchestrator.ports import Filled, Plant
+from orchestrator.ports import Filled, Plant, Staged
 from orchestrator.turn import KvRef, new
 from orchestrator.worker import Worker
 
@@ -160,8 +160,10 @@ class Journey:
                 held = None
                 try:
                     turn.decode_worker = worker.id
-                    staged = await plant.stage(worker.id, filled.kv)
-                    if not inside:
+                    if inside:  # an aggregated worker: the state lies where it was filled
+                        staged = new(Staged, (filled.kv, 0.0))
+                    else:
+                        staged = await plant.stage(worker.id, filled.kv)
                         if not worker.enter_nowait(turn):
                             await worker.enter(turn)
                         inside = True

@@ -67,7 +67,7 @@ class Worker:
         self.load_turns += 1
         self.load_tokens += turn.view.prompt_tokens
         for pool in self.pools:
-            if pool.sole is None:
+            if pool.heap is not None:
                 pool.changed(self)
 
     def free(self, turn: Turn) -> None:
@@ -75,7 +75,7 @@ class Worker:
         self.load_turns -= 1
         self.load_tokens -= turn.view.prompt_tokens
         for pool in self.pools:
-            if pool.sole is None:
+            if pool.heap is not None:
                 pool.changed(self)
             if pool.line:
                 pool.serve()

@@ -99,8 +99,9 @@ class Cluster:
         headroom = spec.headroom_tokens
         job = Job(turn, self._truths[turn.turn_id], site, True, context - cached, cached, generated, headroom)
         work = job.promise(self._loop)
-        job.fetch = fetch = self._store.fetch(turn, cached, worker, self._fetched, (job, site.epoch))
-        if fetch is None:
+        if self.tiers is not None:
+            job.fetch = self._store.fetch(turn, cached, worker, self._fetched, (job, site.epoch))
+        if job.fetch is None:
             engine.enter(job)
         else:
             job.state = FETCHING

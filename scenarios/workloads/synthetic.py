@@ -181,6 +181,7 @@ class Poisson:
     ) -> None:
         self._clock, self._factory, self._turns = clock, factory, turns
         self._steps = list(steps)
+        self._steady_per_s = self._steps[0][1] if len(self._steps) == 1 and self._steps[0][1] > 0.0 else None
         self._stream = stream_key(seed, "arrivals")
         self._arrive: Callable[[TurnView], None] | None = None
         self._gaps: list[float] = []
@@ -205,6 +206,10 @@ class Poisson:
             return
         left = self._unit_gap()
         at_s = from_s
+        if self._steady_per_s is not None and at_s >= self._steps[0][0]:
+            due_s = at_s + left / self._steady_per_s
+            self._clock.at(due_s, self._arrives, due_s)
+            return
         for i, (start_s, rate_per_s) in enumerate(self._steps):
             end_s = self._steps[i + 1][0] if i + 1 < len(self._steps) else math.inf
             if end_s <= at_s:

@@ -35,10 +35,6 @@ class Holdings:
         """Return what lies in a tier, one copy of each blob."""
         return self._tree.used_bytes[tier] + self._extra_bytes[tier]
 
-    def extra_bytes(self, tier: int) -> int:
-        """Return the part of it that no two contexts can share."""
-        return self._extra_bytes[tier]
-
     # ------------------------------------------------ shelves
     def touch(self, context: Context) -> None:
         """Make a context the youngest."""

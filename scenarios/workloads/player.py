@@ -56,8 +56,8 @@ class Tree:
     """One live play of a script."""
 
     __slots__ = (
-        "abandoned", "floors", "in_flight", "key", "keys", "left", "missing", "pending", "play", "primed", "scope",
-        "script", "warm_left", "warm_sent",
+        "abandoned", "first", "floors", "in_flight", "key", "keys", "left", "missing", "pending", "play", "primed",
+        "scope", "script", "warm_left", "warm_sent",
     )  # fmt: skip
 
     def __init__(self, script: Script, key: int, scope: int, play: int) -> None:
@@ -67,6 +67,7 @@ class Tree:
         self.play = play
         self.keys = [mix(key, s) for s in range(len(script.parts))]
         self.left = script.requests
+        self.first = [0] * len(script.parts)  # the first request of each part that is played
         self.in_flight = 0
         self.abandoned = False
         self.pending: dict[Node, tuple[float, Any]] = {}
@@ -145,6 +146,7 @@ class Player:
         if primed is not None:
             first[primed[0]] -= 1
             tree.primed, tree.warm_left = primed, warmup_turns
+        tree.first = first
         tree.left += tree.warm_left - sum(first)
         now_s = self._stage.clock.now()
         ready: list[tuple[float, Node]] = []
@@ -194,7 +196,9 @@ class Player:
             self._cut_system_idle(at_s)
 
     def _release(self, tree: Tree, node: Node, at_s: float, ready: list[tuple[float, Node]]) -> None:
-        """Count one predecessor of `node` as ended; with none left, its gap begins."""
+        """Count one predecessor of `node` as ended; with none left, its gap begins. What the cut left out stays out."""
+        if node[1] < tree.first[node[0]]:
+            return
         missing = tree.missing.get(node)
         if missing is not None:
             tree.missing[node] = missing - 1

@@ -96,7 +96,7 @@ class Mpc:
         rate = self._rate.value if forecast is None else forecast
         mu = self.service_per_worker_per_s or pool.service_per_worker_per_s
         n = standing(pool, y)
-        if rate is None or mu is None:
+        if rate is None or not mu:
             return CapacityCommand(target_workers={self.configuration: n})
         most = float(self.most_workers)
         need = min(rate / (mu * self.headroom_ratio), 2.0 * most)

@@ -101,7 +101,7 @@ class Planner:
         mu = self.service_per_worker_per_s or pool.service_per_worker_per_s
         floors = None if y.setpoint is None else y.setpoint.floor_workers
         stated = 0 if floors is None else floors.get(self.configuration, 0)
-        if F is None or mu is None:
+        if F is None or not mu:
             return stated
         return max(stated, math.ceil(min(F / (mu * self.headroom_ratio), 1e6)))
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from scenarios.build.cascade import gaps, warnings
 from scenarios.schema.load import load
+from scenarios.suite.execute import run_suite
 
 
 def test_loops_far_apart_draw_no_warning() -> None:
@@ -22,3 +25,12 @@ def test_two_loops_brought_together_are_named_with_the_factor() -> None:
 def test_a_held_slot_closes_no_loop() -> None:
     scenario = load("full_empty_reference")
     assert gaps(scenario, scenario.candidate("paced_wip")) == []
+
+
+@pytest.mark.slow
+def test_two_loops_brought_together_stir_each_other_and_the_verdict_says_so() -> None:
+    rows = run_suite(["loops_together"])
+    assert [(row.candidate, check) for row in rows for check in row.checks if not check["ok"]] == []
+    warned = {row.candidate: row.summary["warnings"] for row in rows}
+    assert warned["apart"] == []
+    assert "a factor of 1.0 apart" in warned["together"][0]

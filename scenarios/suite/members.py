@@ -19,7 +19,7 @@ SUITE: Mapping[str, tuple[str, ...]] = {
     "S12 quantiser": ("quantiser_noise",),
     "S13 contaminated rate": ("contaminated_rate",),
     "S14 interactive reserve": ("interactive_reserve",),
-    "S15 loops together": ("early_rejection",),
+    "S15 loops together": ("loops_together", "early_rejection"),
     "six remedies": ("six_remedies",),
     "pool scale": ("pool_scale_1", "pool_scale_8", "pool_scale_64"),
     "null": ("open_loop_null",),

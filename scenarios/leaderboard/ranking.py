@@ -4,7 +4,7 @@
     yield       good turns per GPU-hour, relative to the best law of the same scenario and seed, mean                 1
 
 A law is dominated when another is at least as good on both axes and better on one. Intervals are percentile bootstraps
-over (scenario, seed) pairs. Every law meets every scenario of the field; its parameters are those of the plant.
+over (scenario, seed) pairs. A law is ranked on the scenarios in which it is a candidate; `runs` says on how many.
 """
 
 from __future__ import annotations

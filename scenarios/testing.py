@@ -6,7 +6,7 @@
     assert_invariants(r)  what holds of every run, whatever the law
     LawMachine            a hypothesis state machine that drives one law through a changing world
 
-Needs hypothesis: pip install "steadyflow[dev]".
+Needs hypothesis, which `make test` installs.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def check_policy(
     try:
         from scenarios.conformance import kit, routers
     except ModuleNotFoundError as error:
-        raise UserError('check-policy needs hypothesis: pip install "steadyflow[dev]"') from error
+        raise UserError("check-policy needs hypothesis, which `make test` installs") from error
     every = Every(period_s=period_s)
     if slot == "routing":
         router_from_file(part)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from scenarios.compare.join import differences, expected, joined
 from scenarios.errors import UserError
 from scenarios.run.execute import run
+from scenarios.run.processes import processes
 from scenarios.schema.scenario import Scenario
 
 Summary = dict[str, Any]
@@ -99,27 +100,35 @@ def compare(
     work = [(name, seed) for seed in numbers for name in names]
     folders = {name: out / name for name in names} if out is not None else {}
     results: dict[tuple[str, int], Summary] = {}
+    try:
+        for name, seed, summary in _made(scenario, work, folders, numbers[0], jobs):
+            results[name, seed] = summary
+            if done is not None:
+                done(len(results), len(work))
+    except BaseException:  # nothing half-written: the folder is this comparison's own
+        if out is not None:
+            shutil.rmtree(out, ignore_errors=True)
+        raise
+    summaries = {name: [results[name, seed] for seed in numbers] for name in names}
+    return Comparison(scenario=scenario, seeds=numbers, summaries=summaries, folders=folders)
+
+
+def _made(
+    scenario: Scenario, work: list[tuple[str, int]], folders: dict[str, Path], first_seed: int, jobs: int
+) -> Iterator[tuple[str, int, Summary]]:
+    """Yield each run's summary as it ends."""
 
     def folder(name: str, seed: int) -> Path | None:
-        return folders.get(name) if seed == numbers[0] else None
+        return folders.get(name) if seed == first_seed else None
 
     if jobs <= 1 or len(work) == 1:
         for name, seed in work:
-            results[name, seed] = _one(scenario, name, seed, folder(name, seed))
-            if done is not None:
-                done(len(results), len(work))
-    else:
-        # Spawned, not forked: the parent may hold threads of pyarrow's, which do not survive a fork.
-        with ProcessPoolExecutor(max_workers=jobs, mp_context=get_context("spawn")) as pool:
-            futures: dict[Future[Summary], tuple[str, int]] = {
-                pool.submit(_one, scenario, name, seed, folder(name, seed)): (name, seed) for name, seed in work
-            }
-            for future in as_completed(futures):
-                results[futures[future]] = future.result()
-                if done is not None:
-                    done(len(results), len(work))
-    summaries = {name: [results[name, seed] for seed in numbers] for name in names}
-    return Comparison(scenario=scenario, seeds=numbers, summaries=summaries, folders=folders)
+            yield name, seed, _one(scenario, name, seed, folder(name, seed))
+        return
+    with processes(jobs) as pool:
+        futures = {pool.submit(_one, scenario, name, seed, folder(name, seed)): (name, seed) for name, seed in work}
+        for future in as_completed(futures):
+            yield *futures[future], future.result()
 
 
 def _one(scenario: Scenario, name: str, seed: int, out: Path | None) -> Summary:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
 from typing import Any
 
 from scenarios.run.execute import run
+from scenarios.run.processes import processes as process_pool
 from scenarios.schema.scenario import Scenario
 
 Summary = dict[str, Any]  # Any: the object of `run --json`
@@ -30,8 +30,7 @@ def run_many(jobs: Sequence[Job], processes: int = 1) -> Iterator[tuple[Hashable
         for job in jobs:
             yield _made(job)
         return
-    # Spawned, not forked: the parent may hold threads of pyarrow's, which do not survive a fork.
-    with ProcessPoolExecutor(max_workers=processes, mp_context=get_context("spawn")) as pool:
+    with process_pool(processes) as pool:
         for future in as_completed([pool.submit(_made, job) for job in jobs]):
             yield future.result()
 

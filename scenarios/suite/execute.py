@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
 from typing import Any
 
 from scenarios.compare.join import expected
 from scenarios.run.execute import run
+from scenarios.run.processes import processes
 from scenarios.schema.load import load
 from scenarios.schema.scenario import Scenario
 
@@ -89,8 +89,7 @@ def run_suite(
         for name, candidate in work:
             note((name, candidate), _one(scenarios[name], candidate, seed_offset))
     else:
-        # Spawned, not forked: the parent may hold threads of pyarrow's, which do not survive a fork.
-        with ProcessPoolExecutor(max_workers=jobs, mp_context=get_context("spawn")) as pool:
+        with processes(jobs) as pool:
             futures = {pool.submit(_one, scenarios[n], c, seed_offset): (n, c) for n, c in work}
             for future in as_completed(futures):
                 note(futures[future], future.result())

@@ -221,3 +221,10 @@ def test_the_command_prints_a_table_or_json_and_writes_a_page(tmp_path: Path) ->
     answer = json.loads(made.output)
     assert answer["series"]["replicas"]["verdict"] == "driven"
     assert 'id="judged-0"' in page.read_text(encoding="utf-8")
+
+
+def test_a_word_among_numbers_is_an_error_with_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "series.csv"
+    path.write_text("t,a\n0,1\n20,\n40,x\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"row 4, column `a`: `x` is not a number"):
+        read_series(path)

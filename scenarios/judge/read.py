@@ -45,7 +45,7 @@ def read_series(path: Path, *, time: str | None = None, columns: Sequence[str] =
         When the file cannot be read, holds no series, or lacks a column that was asked for.
     """
     if not path.is_file():
-        raise UserError(f"{path}: no such file")
+        raise UserError(f"{path}: {'is a folder; name a file' if path.is_dir() else 'no such file'}")
     readers = {".csv": _csv, ".parquet": _parquet}
     if path.suffix == ".json":
         found = _prometheus(path)
@@ -90,8 +90,13 @@ def _columns(path: Path, table: pd.DataFrame, time: str | None) -> list[Raw]:
         if name == clock:
             continue
         values = pd.to_numeric(table[name], errors="coerce").to_numpy(dtype=np.float64)
-        if np.isfinite(values).any():
-            found.append(_tidy(name, at, values))
+        if not np.isfinite(values).any():  # labels
+            continue
+        words = np.flatnonzero(~np.isfinite(values) & table[name].notna().to_numpy())
+        if len(words):
+            row, value = int(words[0]) + 2, table[name].iloc[int(words[0])]
+            raise UserError(f"{path}: row {row}, column `{name}`: `{value}` is not a number; leave a gap empty")
+        found.append(_tidy(name, at, values))
     return _from_zero(found)
 
 

@@ -12,8 +12,10 @@ from orchestrator.dispatch import Pool
 from orchestrator.errors import ContextOverflow, Preempted, RebuildNeeded, WorkerLost
 from orchestrator.ledger import DECODING, FILLING, READY, Ledger, Turn
 from orchestrator.ports import Filled, Plant, Staged
-from orchestrator.turn import KvRef, new
+from orchestrator.turn import EMPTY_CHAIN, KvRef, new
 from orchestrator.worker import Worker
+
+NO_PREFIX = KvRef(EMPTY_CHAIN, 0, None)
 
 
 class Journey:
@@ -140,7 +142,8 @@ class Journey:
 
     def _start_fill(self, turn: Turn, worker: Worker) -> Future[Filled]:
         view = turn.view
-        future = self._plant.fill(worker.id, view, new(KvRef, (view.context, 0, None)))
+        prefix = NO_PREFIX if view.context is EMPTY_CHAIN else new(KvRef, (view.context, 0, None))
+        future = self._plant.fill(worker.id, view, prefix)
         if worker.line:
             worker.serve()
         return future

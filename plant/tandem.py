@@ -69,7 +69,9 @@ class Tandem:
 
     def __init__(self, clock: Clock, truths: Truths, *, slots: int, dead_time_s: float, residence: Residence) -> None:
         self._clock, self._loop, self._truths = clock, clock.loop, truths
-        self._on_filled, self._on_retired = self._fill_ends, self._decode_ends  # bound once
+        # Bound once: a bound method for each turn would lie in memory for as long as the turn does.
+        self._on_filled, self._on_retired = self._fill_ends, self._decode_ends
+        self._off_filling, self._off_decoding = self._withdraw_fill, self._withdraw
         self.slots, self.dead_time_s, self.residence = slots, dead_time_s, residence
         self._busy = self._filling = self._filled_total = self._retired_total = self._output_tokens = 0
         self._told = False
@@ -81,7 +83,7 @@ class Tandem:
         now_s = self._clock.now()
         self._filling += 1
         work.value = new(Filled, (prefix, now_s, 0))
-        work.withdraw = self._withdraw_fill
+        work.withdraw = self._off_filling
         work.entry = self._clock.at(now_s + self.dead_time_s, self._on_filled, work)
         return work
 
@@ -108,7 +110,7 @@ class Tandem:
         now_s = self._clock.now()
         self._busy += 1
         work.value = new(Retired, (now_s, truth.output_tokens, kv.kv))
-        work.withdraw = self._withdraw
+        work.withdraw = self._off_decoding
         work.entry = self._clock.at(now_s + self.residence.seconds(truth.draws[0]), self._on_retired, work)
         return work
 

@@ -28,7 +28,7 @@ class Stage(IntEnum):
     REJECTED = 5
     FAILED = 6
 
-    number: int  # the value again: as an index, a plain int costs a tenth of what an IntEnum does
+    number: int  # the value again: as an index, a plain int is read twice as fast as an IntEnum
 
 
 for _stage in Stage:

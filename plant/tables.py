@@ -68,9 +68,11 @@ class StepTable:
         self._slope: list[list[float]] = arrays["slope"].tolist()
         self._core: list[float] = arrays["decode_token_s"].tolist()
         self._rank: list[int] = arrays["rank_batch"].astype(int).tolist()
-        self._new: list[float] = arrays["new"].tolist()
-        self._cached: list[float] = arrays["cached"].tolist()
-        self._fill: list[list[float]] = arrays["fill"].tolist()
+        new, cached = arrays["new"].tolist(), arrays["cached"].tolist()
+        # Inner knots only: what lies beyond the outer ones belongs to the outer cells.
+        self._new: list[float] = new[1:-1]
+        self._cached: list[float] = cached[1:-1]
+        self._fill = _cells(new, cached, arrays["fill"].tolist())
         self._token: list[float] = arrays["tokens"].tolist()
         self._token_s: list[float] = arrays["token_s"].tolist()
         self._dp = float(arrays["dp"])
@@ -153,9 +155,10 @@ class StepTable:
         """
         if new_tokens <= 0:
             return self.step_s(batch, kv_tokens)
-        seconds = _bilinear(self._new, self._cached, self._fill, float(new_tokens), float(cached_tokens))
+        a, b, c, d = self._fill[bisect_right(self._new, new_tokens)][bisect_right(self._cached, cached_tokens)]
+        seconds = a + b * new_tokens + (c + d * new_tokens) * cached_tokens
         if batch == 0:
-            return max(seconds, self._floor_s)
+            return seconds if seconds > self._floor_s else self._floor_s
         alone = new_tokens / self._dp
         joint = _line(self._token, self._token_s, alone + self._rank[batch]) - _line(self._token, self._token_s, alone)
         reading = max(self.step_s(batch, kv_tokens) - self._core[batch], 0.0)
@@ -183,14 +186,25 @@ def _line(xs: Sequence[float], ys: Sequence[float], x: float) -> float:
     return y0 + (ys[j] - y0) * (x - x0) / (xs[j] - x0)
 
 
-def _bilinear(xs: Sequence[float], ys: Sequence[float], table: Sequence[Sequence[float]], x: float, y: float) -> float:
-    i = min(max(bisect_right(xs, x), 1), len(xs) - 1)
-    j = min(max(bisect_right(ys, y), 1), len(ys) - 1)
-    u = (x - xs[i - 1]) / (xs[i] - xs[i - 1])
-    v = (y - ys[j - 1]) / (ys[j] - ys[j - 1])
-    low, high = table[i - 1], table[i]
-    a = low[j - 1] + (low[j] - low[j - 1]) * v
-    return a + (high[j - 1] + (high[j] - high[j - 1]) * v - a) * u
+def _cells(
+    xs: Sequence[float], ys: Sequence[float], table: Sequence[Sequence[float]]
+) -> list[list[tuple[float, float, float, float]]]:
+    """Return (a, b, c, d) of a + b x + c y + d x y for every cell between the knots: the bilinear form, multiplied out.
+
+    A lookup is then two bisections and one polynomial, half a microsecond in all.
+    """
+    cells = []
+    for i in range(len(xs) - 1):
+        row = []
+        for j in range(len(ys) - 1):
+            x0, y0, width, height = xs[i], ys[j], xs[i + 1] - xs[i], ys[j + 1] - ys[j]
+            corner = table[i][j]
+            dx, dy = (table[i + 1][j] - corner) / width, (table[i][j + 1] - corner) / height
+            d = ((table[i + 1][j + 1] - table[i][j + 1]) / width - dx) / height
+            b, c = dx - d * y0, dy - d * x0
+            row.append((corner - dx * x0 - dy * y0 + d * x0 * y0, b, c, d))
+        cells.append(row)
+    return cells
 
 
 def _decode_pieces(setting: Setting, rank: Array, speculation: Speculation, limit: float) -> dict[str, Array]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from policies.design import capacity, describing, echo, loops, noise, orbits
@@ -194,6 +194,7 @@ def test_an_integrator_behind_a_dead_time_swings_at_four_dead_times() -> None:
 
 
 @given(residence_s=st.floats(0.5, 50), dead_s=st.floats(0.5, 50), stages=st.integers(1, 120))
+@example(residence_s=16.0, dead_s=0.5, stages=120)  # a branch that is no solution once overflowed
 def test_no_ring_ever_grows(residence_s: float, dead_s: float, stages: int) -> None:
     mode = echo.ring_mode(residence_s=residence_s, dead_time_s=dead_s, stages=stages)
     assert mode.root_per_s.real < 0

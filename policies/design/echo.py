@@ -46,7 +46,9 @@ def ring_mode(*, residence_s: float, dead_time_s: float, stages: int, harmonic: 
     for branch in range(-2, 3):
         w = complex(lambertw(dead / t * turn * np.exp(dead / t), branch))
         s = k * (w / dead - 1 / t)
-        solves = abs((1 + s * t / k) ** k * np.exp(s * dead) - 1) < 1e-6
+        # The equation in logarithms, where a branch that is no solution cannot overflow: zero, up to whole turns.
+        rest = k * np.log(1 + s * t / k) + s * dead
+        solves = abs(rest - 2j * np.pi * round(rest.imag / (2 * np.pi))) < 1e-6
         if s.imag > 1e-9 and solves and (best is None or s.real > best.real):
             best = s
     if best is None:

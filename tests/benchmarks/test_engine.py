@@ -1,6 +1,6 @@
 """What a turn costs the engine, in plain heap events: the unit is measured in the same run, on the same machine.
 
-The ceilings guard what has been reached; docs/performance.md sets them beside the goals.
+The bounds are the goals, not what has been reached: docs/performance.md says what is measured.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ def shortened(name: str, horizon_s: float, *more: str) -> Scenario:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "candidate", "horizon_s", "ceiling_events"),
+    ("name", "candidate", "horizon_s", "bound_events"),
     [
-        ("full_empty_reference", "retirement_gate", 300.0, 135.0),
-        ("full_empty_reference", "predictive_buffer", 300.0, 145.0),
-        ("c1_constant", "paced_wip", 600.0, 140.0),
+        ("full_empty_reference", "retirement_gate", 300.0, 40.0),
+        ("full_empty_reference", "predictive_buffer", 300.0, 40.0),
+        ("c1_constant", "paced_wip", 600.0, 80.0),
     ],
 )
-def test_a_turn_costs_the_engine_no_more_than_it_did(
-    benchmark: BenchmarkFixture, name: str, candidate: str, horizon_s: float, ceiling_events: float
+def test_a_turn_costs_the_engine_no_more_than_its_bound(
+    benchmark: BenchmarkFixture, name: str, candidate: str, horizon_s: float, bound_events: float
 ) -> None:
     enabled = not benchmark.disabled
     scenario = shortened(name, horizon_s if enabled else 0.06 * horizon_s)
@@ -86,7 +86,7 @@ def test_a_turn_costs_the_engine_no_more_than_it_did(
         "heap_event_us": round(1e6 * unit_s, 3),
     }
     if enabled:
-        assert events <= ceiling_events, benchmark.extra_info
+        assert events <= bound_events, benchmark.extra_info
 
 
 @pytest.mark.slow

@@ -6,6 +6,10 @@ Plant outcomes cross the seam as exceptions set on a Future; kernel faults are o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from orchestrator.turn import KvRef
 
 
 class SteadyflowError(Exception):
@@ -18,6 +22,17 @@ class Preempted(SteadyflowError):
 
 class WorkerLost(SteadyflowError):
     """The worker failed; work that it held must be placed elsewhere."""
+
+
+class Evicted(SteadyflowError):
+    """The worker is to serve another purpose, by plan, and sends this turn on.
+
+    `kv`: the turn's state, which lies there until it is staged elsewhere; None: there is none, or it is given up.
+    """
+
+    def __init__(self, kv: KvRef | None = None) -> None:
+        super().__init__("its worker changes its configuration")
+        self.kv = kv
 
 
 class ContextOverflow(SteadyflowError):

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from orchestrator.buffers import Places
 from orchestrator.clock import Clock
 from orchestrator.dispatch import Pool
-from orchestrator.errors import ContextOverflow, Preempted, RebuildNeeded, WorkerLost
+from orchestrator.errors import ContextOverflow, Evicted, Preempted, RebuildNeeded, WorkerLost
+from orchestrator.handover import Handover
 from orchestrator.ledger import DECODING, FILLING, READY, Ledger, Turn
 from orchestrator.ports import Filled, Plant, Staged
 from orchestrator.turn import EMPTY_CHAIN, KvRef, new
@@ -26,6 +27,8 @@ class Journey:
     clock : Clock
     ledger : Ledger
     plant : Plant
+    handover : Handover
+        Told of turns whose worker is to change, and finds them another place.
     prefill_pool, midfill_pool, decode_pool : Pool
         A turn with a cached prefix goes to the midfill pool, any other to the prefill pool; where one of the two is
         empty, the other serves both.
@@ -49,6 +52,7 @@ class Journey:
         clock: Clock,
         ledger: Ledger,
         plant: Plant,
+        handover: Handover,
         prefill_pool: Pool,
         midfill_pool: Pool,
         decode_pool: Pool,
@@ -61,18 +65,20 @@ class Journey:
         self._prefill_pool, self._midfill_pool = prefill_pool, midfill_pool
         self._decode_pool, self._ready = decode_pool, ready
         self._retries, self._lost, self._finished = retries, lost, finished
+        self._handover = handover
         self.over = False
 
     async def travel(self, turn: Turn) -> None:
         """Take one released turn through its life: the body of its coroutine.
 
-        A turn whose worker is lost is filled again, `retries` times at most.
+        A turn whose worker is lost is filled again, `retries` times at most; one that is sent away without its state
+        is filled again whatever it has been through, for nothing has failed.
         """
         again = False
         try:
             while True:
                 try:
-                    worker, filled = await self._fill(turn)
+                    worker, filled = await self._fill(turn, again)
                     await self._decode(turn, worker, filled, again)
                     break
                 except (WorkerLost, RebuildNeeded) as error:  # its KV state is gone: fill again from the text
@@ -82,6 +88,10 @@ class Journey:
                     turn.retries += 1
                     again = True
                     self._lost(turn, str(error))
+                    self._back_to_fill(turn)
+                except Evicted:
+                    again = True
+                    self._handover.sent(turn, moved=False)
                     self._back_to_fill(turn)
         except asyncio.CancelledError:
             if self.over:  # the run has ended: the turn stays where it is
@@ -100,10 +110,10 @@ class Journey:
         if turn.stage is READY:
             self._ledger.move(turn, FILLING, now_s)
 
-    async def _fill(self, turn: Turn) -> tuple[Worker | None, Filled]:
+    async def _fill(self, turn: Turn, again: bool) -> tuple[Worker | None, Filled]:
         """Fill on some worker. An aggregated worker is kept: its slot and memory serve the decode too."""
         pool = self._fill_pool(turn)
-        worker = pool.place(turn) or await pool.given(turn, pool.line_up(turn))
+        worker = pool.place(turn, again) or await pool.given(turn, pool.line_up(turn, again))
         kept = False
         try:
             turn.fill_worker = worker.id
@@ -149,24 +159,31 @@ class Journey:
         return future
 
     async def _decode(self, turn: Turn, held: Worker | None, filled: Filled, again: bool) -> None:
-        """Decode to the end, through any preemptions."""
+        """Decode to the end, through any preemptions and moves."""
         view, plant, ledger, pool = turn.view, self._plant, self._ledger, self._decode_pool
         ready = self._ready if held is None else None  # the place in the buffer that the turn holds
-        back: Future[Worker] | None = None  # a preempted turn's place at the head of the line
+        back: Future[Worker] | None = None  # a preempted or moving turn's place at the head of the line
+        kv = filled.kv
+        left: Worker | None = None  # a worker that drains, and holds the turn's state until it has been moved
         try:
             while True:
-                inside = held is not None
+                inside = held is not None and left is None
                 if back is not None:
                     worker = await pool.given(turn, back)
                 else:
                     worker = held or pool.place(turn, again) or await pool.given(turn, pool.line_up(turn, again))
-                held = None
+                held = back = None
                 try:
                     turn.decode_worker = worker.id
                     if inside:  # an aggregated worker: the state lies where it was filled
-                        staged = new(Staged, (filled.kv, 0.0))
+                        staged = new(Staged, (kv, 0.0))
                     else:
-                        staged = await plant.stage(worker.id, filled.kv)
+                        staged = await plant.stage(worker.id, kv)
+                        if left is not None:
+                            left.free(turn)
+                            left = None
+                        if worker.hands_over:  # it began to drain while the state was on its way
+                            raise Evicted(staged.kv)
                         if not worker.enter_nowait(turn):
                             await worker.enter(turn)
                         inside = True
@@ -179,17 +196,33 @@ class Journey:
                     future = plant.decode(worker.id, view, staged)
                     if worker.line:  # memory is as it is now: the next may be looked at
                         worker.serve()
+                    if worker.hands_over:
+                        self._handover.ask(turn, worker)
                     done = await future
                     turn.joined_s = done.joined_s
                     ledger.retire(turn, done.output_tokens, self._clock.now())
                     return
                 except Preempted:
                     ledger.preempt(turn, self._clock.now())
+                    kv = NO_PREFIX if worker.aggregated else filled.kv
                     back = pool.line_up(turn, first=True)
+                except Evicted as sent:
+                    if not worker.hands_over:  # its state is given up
+                        raise
+                    kv, left = sent.kv or staged.kv, worker
+                    held = worker.places.pop(view.turn_id, None) or pool.place(turn, first=True)
+                    if held is None:
+                        back = pool.line_up(turn, first=True)
+                    if turn.stage is DECODING:
+                        ledger.move(turn, READY, self._clock.now())
+                    self._handover.sent(turn, moved=True)
                 finally:
                     if inside:
                         worker.exit()
-                    worker.free(turn)
+                    if left is not worker:
+                        worker.free(turn)
         finally:
+            if left is not None:
+                left.free(turn)
             if ready is not None:
                 ready.give()

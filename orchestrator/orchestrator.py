@@ -17,6 +17,7 @@ from orchestrator.buffers import Places
 from orchestrator.clock import TICK, Clock
 from orchestrator.control import Law, Loops
 from orchestrator.dispatch import Pool
+from orchestrator.handover import Handover
 from orchestrator.journey import Journey
 from orchestrator.ledger import RETIRED, Ledger, Turn
 from orchestrator.levels import Level
@@ -106,10 +107,12 @@ class Orchestrator:
         self._prefillers = Pool(clock, plant, fill_routers, spec.snapshot_s)
         self._midfillers = Pool(clock, plant, fill_routers, spec.snapshot_s)
         self._decoders = Pool(clock, plant, decode_routers, spec.snapshot_s)
+        self.handover = Handover(clock, plant, self._decoders, self.recorder)
         self._journey = Journey(
             clock,
             self.ledger,
             plant,
+            self.handover,
             self._prefillers,
             self._midfillers,
             self._decoders,
@@ -295,10 +298,11 @@ class Orchestrator:
             self._count(worker, -1)
 
     async def _drain_worker(self, info: WorkerInfo) -> None:
-        """Take a worker out of its pools and wait until it has no turn left."""
+        """Take a worker out of its pools, have its turns leave it, and wait until it has none."""
         worker = self._workers[info.worker]
         left_s = self._clock.now()
         self._leave(info)
+        self.handover.empty(worker, self.spec.reconfigure.drain, list(self._turns.values()))
         await worker.emptied()
         self._left_s[info.worker] = left_s
 

@@ -187,6 +187,15 @@ class Plant(Protocol):
         """Load and warm the configuration on a drained worker."""
         ...
 
+    def evict(self, worker: WorkerId, turn_id: TurnId | None) -> None:
+        """Send a turn away from a worker that is to change: its Future raises Evicted. Harmless where it is not there.
+
+        A turn that decodes leaves at the end of the step under way, with its state; a fill that waits leaves at once,
+        a fill under way goes on to its end. None: every turn leaves at once, its state is given up, and whatever comes
+        to the worker later is sent away too.
+        """
+        ...
+
     def apply(self, command: BatchCommand | RetentionCommand) -> Applied:
         """Set an actuator."""
         ...

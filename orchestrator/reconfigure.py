@@ -6,6 +6,7 @@ plant load and warm them, and puts them to work in a new epoch. What it holds ba
     dwell        a worker that changed less than `dwell_s` ago stays
     flap budget  no more than `flips_per_hour` starts in any hour
     pending      no more than `max_pending_workers` under way at once
+    drain        its turns end where they are, move to other workers, or are filled again (`handover`)
     whole        a command that cannot begin whole, within the workers that exist, does not begin (`atomic`)
 """
 
@@ -18,6 +19,7 @@ from enum import StrEnum
 
 from orchestrator.clock import Clock
 from orchestrator.errors import SteadyflowError, WorkerLost
+from orchestrator.handover import Drain
 from orchestrator.ports import Plant, WorkerInfo
 from orchestrator.recorder import Recorder
 from orchestrator.signals import CapacityCommand
@@ -40,7 +42,8 @@ class ReconfigureSpec:
     """Limits on flips; None: no limit.
 
     `reserve` names the configuration that gives and takes what a command leaves open: with it, asking for one more
-    decode worker takes it from there. `attempts`: loads tried before the worker goes back to what it was.
+    decode worker takes it from there. `attempts`: loads tried before the worker goes back to what it was. `drain`: what
+    becomes of the turns on a worker that is to change.
     """
 
     dwell_s: float = 0.0
@@ -49,6 +52,7 @@ class ReconfigureSpec:
     reserve: ConfigurationName | None = None
     atomic: bool = True
     attempts: int = 1
+    drain: Drain = "wait"
 
 
 class Member:
@@ -87,6 +91,8 @@ class Roster:
         the configuration it had come from.
     reversals : int
         How often the size of a configuration (the reserve aside) turned from growing to shrinking or back.
+    drain_s, dead_s : float
+        Worker-seconds that flips spent draining, and from their begin to their end: capacity that served nothing new.
     """
 
     def __init__(
@@ -103,6 +109,7 @@ class Roster:
         self._drain, self._join, self._spawn = drain, join, spawn
         self.members: dict[WorkerId, Member] = {}
         self.flips = self.refused = self.rolled_back = self.flaps = self.reversals = 0
+        self.drain_s = self.dead_s = 0.0
         self._starts_s: deque[float] = deque()
         self._refused: str | None = None
         self._heading: dict[ConfigurationName, int] = {}
@@ -209,8 +216,9 @@ class Roster:
             self._heading[name] = sign
 
     async def _flip(self, member: Member, target: ConfigurationName) -> None:
-        source = member.info.configuration
+        source, began_s = member.info.configuration, self._clock.now()
         await self._drain(member.info)  # type: ignore[misc]  # an awaitable of the pool's
+        self.drain_s += self._clock.now() - began_s
         if member.state is State.LOST:
             return
         member.state = State.LOADING
@@ -226,6 +234,7 @@ class Roster:
             return
         member.state, member.since_s = State.ACTIVE, self._clock.now()
         member.info, member.came_from = info, source
+        self.dead_s += member.since_s - began_s
         self._note(member, "active")
         self._join(info)
 

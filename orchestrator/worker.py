@@ -7,10 +7,11 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from orchestrator.clock import Clock
+from orchestrator.errors import Evicted
 from orchestrator.ledger import Turn
 from orchestrator.ports import Plant, WorkerInfo
 from orchestrator.signals import Role
-from orchestrator.turn import TurnView
+from orchestrator.turn import TurnId, TurnView
 
 if TYPE_CHECKING:
     from orchestrator.dispatch import Pool
@@ -24,13 +25,16 @@ class Worker:
         "_emptied",
         "_plant",
         "aggregated",
+        "asking",
         "draining",
+        "hands_over",
         "id",
         "info",
         "inside",
         "line",
         "load_tokens",
         "load_turns",
+        "places",
         "pools",
         "room",
         "since_s",
@@ -44,7 +48,9 @@ class Worker:
         self.since_s = clock.now()
         self.pools: list[Pool] = []
         self.load_turns = self.load_tokens = self.inside = 0
-        self.draining = False
+        self.draining = self.hands_over = False  # hands_over: turns that decode move to other workers as it drains
+        self.asking: dict[TurnId, asyncio.Future[Worker]] = {}  # while it hands over: turns in line for another worker
+        self.places: dict[TurnId, Worker] = {}  # and the places found, until the turn comes or no longer needs one
         self.line: deque[tuple[TurnView, asyncio.Future[None]]] = deque()
         self._emptied: asyncio.Future[None] | None = None
         self.slots: int | None = None
@@ -80,11 +86,30 @@ class Worker:
             if pool.line:
                 pool.serve()
         if self.draining:
+            self._let_go(turn)
             self._check_empty()
 
+    def _let_go(self, turn: Turn) -> None:
+        """Give up the place that a turn looked for, or found, elsewhere."""
+        turn_id = turn.view.turn_id
+        asked = self.asking.pop(turn_id, None)
+        if asked is not None:
+            asked.cancel()
+        place = self.places.pop(turn_id, None)
+        if place is not None:
+            place.free(turn)
+
+    def send_away(self) -> None:
+        """Send away who waits in line for a slot."""
+        line, self.line = self.line, deque()
+        for _, waiter in line:
+            if not waiter.done():
+                waiter.set_exception(Evicted())
+
     def _takes(self, view: TurnView) -> bool:
-        slots = self.slots
-        return (slots is None or self.inside < slots) and self._plant.room(self.id, view)
+        """Tell whether a turn may go in. Where nobody is inside nobody will leave, so the plant says what is wrong."""
+        inside, slots = self.inside, self.slots
+        return not inside or ((slots is None or inside < slots) and self._plant.room(self.id, view))
 
     def enter_nowait(self, turn: Turn) -> bool:
         """Take a slot if one is free, nobody waits for it and the memory has room; tell whether it was so."""

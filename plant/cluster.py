@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from orchestrator.clock import Clock
-from orchestrator.errors import ContextOverflow, SteadyflowError, WorkerLost
+from orchestrator.errors import ContextOverflow, Evicted, SteadyflowError, WorkerLost
 from orchestrator.ports import Applied, Filled, PlantFact, Ready, Retired, Staged
 from orchestrator.signals import BatchCommand, PlantReading, RetentionCommand, Role
 from orchestrator.turn import ConfigurationName, KvChain, KvRef, TurnId, TurnView, WorkerId, new
@@ -26,8 +26,9 @@ from plant.kv.fit import check_fits, hbm, prefill_s
 from plant.kv.spec import KvSpec
 from plant.kv.store import FlatStore, KvStore
 from plant.kv.tiered import TieredStore
-from plant.links import SharedLink, Transfer
+from plant.links import Transfer
 from plant.rack import ConfigurationSpec, PoolSpec, RackSpec
+from plant.staging import LeftKv, left_kv
 from plant.truth import Truths
 from plant.work import Work
 
@@ -82,6 +83,7 @@ class Cluster:
                 self._fleet.know_storage(tiers.traffic.named(), tiers.traffic.links_changed)
         self._fleet.schedule(faults)
         self._moved_bytes = 0.0
+        self._swapping: dict[TurnId, Job] = {}
 
     # ------------------------------------------------ the three verbs of a turn
     def fill(self, worker: WorkerId, turn: TurnView, prefix: KvRef) -> asyncio.Future[Filled]:
@@ -114,16 +116,22 @@ class Cluster:
         if site.engine is None:
             return self._refused(site, "stage")
         here = new(KvRef, (kv.chain, kv.tokens, worker))
+        if type(kv) is LeftKv:  # it is nowhere else: it is there to be sent as long as its worker is
+            if self._fleet.gone(kv):
+                return self._failed(WorkerLost(f"worker {kv.worker} was lost, and the state on it"))
+            here = left_kv(here, site.epoch)
         size_bytes = kv.tokens * site.spec.kv_bytes_per_token + site.spec.kv_bytes_per_turn
-        if dock is None or kv.worker == worker or size_bytes <= 0.0:
+        if dock is None or kv.worker == worker or not kv.tokens or size_bytes <= 0.0:
             future = self._clock.future()
             future.set_result(new(Staged, (here, 0.0)))
             return future
         work: Work[Staged] = Work(loop=self._loop)
         shipment = dock.expect(work, Staged(here, size_bytes))
-        rack, path = self._fleet.racks[site.rack], self._path(kv.worker, site)
+        rack, path = self._fleet.racks[site.rack], self._fleet.path(kv.worker, site)
         alone_s = size_bytes / rack.flow_bytes_per_s
         self._moved_bytes += size_bytes
+        if type(kv) is LeftKv:
+            shipment.gone = partial(self._fleet.gone, kv)
         shipment.transfer = Transfer(self._clock, path, size_bytes, rack.latency_s, alone_s, shipment.arrived)
         return work
 
@@ -151,8 +159,9 @@ class Cluster:
         spec = site.spec
         if spec.kv_capacity_tokens is not None and context >= spec.kv_capacity_tokens:
             return self._failed(ContextOverflow(f"{context} tokens do not fit worker {worker}"))
-        missing = generated if spec.role is Role.DECODE else turn.prompt_tokens + generated - self.cached_tokens(turn)
-        if spec.times is None or (generated and spec.preemption == "swap"):
+        missing = max(0, context - self._lying_tokens(spec, turn, kv.kv))
+        swapped = generated > 0 and missing > 0 and spec.preemption == "swap"
+        if spec.times is None or swapped:
             missing = 0
         job = Job(turn, self._truths[turn.turn_id], site, False, missing, 0, generated, spec.headroom_tokens)
         if job.steps <= 0 and spec.times is not None:
@@ -160,7 +169,7 @@ class Cluster:
             job.joined_s, job.state = self._clock.now(), OVER
             self._desk.retired(job)
             return work
-        if generated and spec.preemption == "swap":
+        if swapped:
             return self._fetch(site, job)
         work = job.promise(self._loop)
         engine.enter(job)
@@ -236,6 +245,18 @@ class Cluster:
         """Load and warm the configuration on a drained worker."""
         return self._fleet.reconfigure(self._sites[worker], to)
 
+    def evict(self, worker: WorkerId, turn_id: TurnId | None) -> None:
+        """Send a turn away with its state, or all turns without."""
+        site = self._sites[worker]
+        swapping = None if turn_id is None else self._swapping.get(turn_id)
+        if turn_id is None:
+            self._fleet.vacate(site)
+        elif swapping is not None and swapping.state == FETCHING:
+            swapping.state = OVER
+            self._desk.evicted(swapping, keep_kv=False)
+        elif site.engine is not None:
+            site.engine.evict(turn_id)
+
     def apply(self, command: BatchCommand | RetentionCommand) -> Applied:
         """Set the caps of a configuration's workers, within their slots; each takes them up at its next change."""
         if isinstance(command, RetentionCommand):
@@ -268,6 +289,7 @@ class Cluster:
     def _fetch(self, site: Site, job: Job) -> asyncio.Future[Any]:
         """Bring swapped-out state back from host memory before the job enters its worker."""
         job.state = FETCHING
+        self._swapping[job.turn.turn_id] = job
         work = job.promise(self._loop)
         lost = job.context_tokens if site.spec.role is Role.AGGREGATED else job.generated_tokens
         span_s = lost * site.spec.kv_bytes_per_token / site.spec.swap_bytes_per_s
@@ -276,6 +298,7 @@ class Cluster:
 
     def _fetched(self, arrival: tuple[Job, int]) -> None:
         job, epoch = arrival
+        self._swapping.pop(job.turn.turn_id, None)
         site = self._sites[job.place.id]
         if job.state != FETCHING:
             return
@@ -283,8 +306,18 @@ class Cluster:
             job.state = OVER
             self._desk.lost(site, [job], [])
             return
+        if site.vacated:
+            job.state = OVER
+            self._desk.evicted(job, keep_kv=False)
+            return
         job.state = WAITING
         site.engine.enter(job)
+
+    def _lying_tokens(self, spec: ConfigurationSpec, turn: TurnView, kv: KvRef) -> int:
+        """Return the positions whose state a turn that comes to decode finds at the worker."""
+        if type(kv) is LeftKv:
+            return kv.tokens
+        return turn.prompt_tokens if spec.role is Role.DECODE else max(kv.tokens, self.cached_tokens(turn))
 
     def _largest(self) -> float:
         return self._fleet.decodable_tokens
@@ -299,19 +332,14 @@ class Cluster:
             size_bytes = turn.prompt_tokens * tiers.spec.bytes_per_token
             tiers.ledger.idle_hbm_byte_s += size_bytes * (self._clock.now() - since_s)
 
-    def _path(self, source: WorkerId | None, site: Site) -> list[SharedLink]:
-        links = self._fleet.links
-        if source is None:
-            return [links[site.rack]]
-        rack = self._sites[source].rack
-        return [] if rack == site.rack else [links[rack], links[site.rack]]
-
     def _failed(self, error: Exception) -> asyncio.Future[Any]:
         future = self._clock.future()
         future.set_exception(error)
         return future
 
     def _refused(self, site: Site, verb: str) -> asyncio.Future[Any]:
+        if site.vacated:
+            return self._failed(Evicted())
         if site.engine is None:
             return self._failed(WorkerLost(f"worker {site.id} serves nothing now"))
         raise SteadyflowError(f"worker {site.id} is of role {site.spec.role}: it cannot {verb}")

@@ -16,6 +16,7 @@ from heapq import heappop
 from typing import Any
 
 from orchestrator.clock import SLEEP, Clock
+from orchestrator.turn import TurnId
 from plant.job import DECODING, FILLING, HELD, LEAVING, OVER, WAITING, Desk, Job
 from plant.pool import Pool
 from plant.rack import ConfigurationSpec
@@ -88,6 +89,16 @@ class ContinuousBatch(Seats):
                 self._chunk_job = None  # its pass runs on, for nothing
             self._release(job)
             self._wake(now)
+
+    def evict(self, turn_id: TurnId) -> None:
+        """Send a turn away: from the batch at the next boundary, from the line now; a fill under way stays."""
+        job = self._find(turn_id)
+        if job is None or (job.filling and job.state != WAITING):
+            return
+        decoding = job.state == DECODING
+        self.withdraw(job)
+        if not decoding:  # who decodes is told at the boundary
+            self._desk.evicted(job, keep_kv=not job.filling)
 
     def room(self, context_tokens: int) -> bool:
         """Tell whether memory would take a context now, beside what is held and what waits."""

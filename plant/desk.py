@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from orchestrator.errors import ContextOverflow, Preempted, WorkerLost
+from orchestrator.errors import ContextOverflow, Evicted, Preempted, WorkerLost
 from orchestrator.ports import Filled, Retired
 from orchestrator.turn import KvRef, TurnId, new
 from plant.job import Job, Place
 from plant.kv.shelves import BUSY, UNKNOWN
 from plant.kv.store import KvStore
-from plant.staging import Shipment
+from plant.staging import Shipment, left_kv
 from plant.truth import Truths
 
 
@@ -83,6 +83,17 @@ class FrontDesk:
         else:
             self.progress[job.turn.turn_id] = generated
             self._throw(job, Preempted(f"worker {job.place.id} ran out of memory after {generated} tokens"))
+
+    def evicted(self, job: Job, *, keep_kv: bool) -> None:
+        """Send the turn on; what it has generated is text, and stays."""
+        turn = job.turn
+        if job.generated_tokens:
+            self.progress[turn.turn_id] = job.generated_tokens
+        if job.fetch is not None:
+            job.fetch.cancel()
+        tokens = turn.prompt_tokens + job.generated_tokens - job.missing_tokens
+        kv = KvRef(turn.context, tokens, job.place.id)
+        self._throw(job, Evicted(left_kv(kv, job.place.epoch) if keep_kv else None))
 
     def lost(self, place: Place, jobs: Sequence[Job], shipments: Sequence[Shipment]) -> None:
         """Fail what a lost worker held, and what was on its way to it."""

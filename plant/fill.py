@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from orchestrator.clock import Clock
+from orchestrator.turn import TurnId
 from plant.job import FILLING, OVER, WAITING, Desk, Job
 from plant.pool import Pool
 from plant.rack import ConfigurationSpec
@@ -76,6 +77,14 @@ class FillWorker:
                 self._clock.cancel_at(self._entry)
             self._entry = self._clock.at(end, self._next, None)
         job.state = OVER
+
+    def evict(self, turn_id: TurnId) -> None:
+        """Send a turn away that waits here; the fill under way goes on to its end."""
+        for job in self._queue:
+            if job.turn.turn_id == turn_id and job.state == WAITING:
+                self.withdraw(job)
+                self._desk.evicted(job, keep_kv=False)
+                return
 
     def room(self, context_tokens: int) -> bool:
         """Tell whether memory would take the prompt."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.clock import Clock
-from orchestrator.errors import LoadFailed, SteadyflowError
+from orchestrator.errors import Evicted, LoadFailed, SteadyflowError
 from orchestrator.ports import PlantFact, Ready, WorkerInfo
 from orchestrator.signals import Role
 from orchestrator.turn import ConfigurationName, WorkerId
@@ -26,7 +26,7 @@ from plant.load_times import load_fails, load_span_s
 from plant.pool import Pool
 from plant.rack import FILL_ROLES, ConfigurationSpec, PoolSpec, RackSpec, each, lay_out
 from plant.recorded import RecordedWorker
-from plant.staging import Dock
+from plant.staging import Dock, LeftKv
 
 Engine = ContinuousBatch | FillWorker | RecordedWorker
 
@@ -34,13 +34,15 @@ Engine = ContinuousBatch | FillWorker | RecordedWorker
 class Site:
     """One worker: its rack, what it serves now, its engine (None: none is loaded) and its dock."""
 
-    __slots__ = ("decodes", "dock", "engine", "epoch", "factor", "failed", "fills", "id", "pool", "rack", "spec")
+    __slots__ = (
+        "decodes", "dock", "engine", "epoch", "factor", "failed", "fills", "id", "pool", "rack", "spec", "vacated",
+    )  # fmt: skip
 
     def __init__(self, worker: WorkerId, rack: int, spec: ConfigurationSpec, pool: Pool) -> None:
         self.id, self.rack = worker, rack
         self.epoch = 0
         self.factor = 1.0
-        self.failed = False
+        self.failed = self.vacated = False  # vacated: it sends everything away until it serves its next configuration
         self.engine: Engine | None = None
         self.dock: Dock | None = None
         self.spec, self.pool = spec, pool
@@ -156,11 +158,12 @@ class Fleet:
         spec, pool = site.spec, site.pool
         site.fills = spec.role in FILL_ROLES or spec.role is Role.AGGREGATED
         site.decodes = spec.role in (Role.DECODE, Role.AGGREGATED)
-        site.dock = None
+        site.dock, site.vacated = None, False
         if spec.times is None:
             site.engine = RecordedWorker(self._clock, spec, pool, self._desk)
         elif spec.role is Role.AGGREGATED:
             site.engine = AggregatedBatch(self._clock, spec, pool, self._desk)
+            site.dock = Dock()
         elif spec.role is Role.DECODE:
             site.engine = ContinuousBatch(self._clock, spec, pool, self._desk)
             site.dock = Dock()
@@ -185,6 +188,29 @@ class Fleet:
         site.epoch += 1
         self._measure()
         return jobs
+
+    def vacate(self, site: Site) -> None:
+        """Send every turn away at once, without its state, and who comes later too."""
+        if site.engine is None:
+            return
+        jobs, shipments = site.engine.close(), site.dock.close() if site.dock is not None else []
+        site.dock, site.vacated = None, True
+        site.fills = site.decodes = False
+        for job in jobs:
+            self._desk.evicted(job, keep_kv=False)
+        for shipment in shipments:
+            shipment.work.set_exception(Evicted())
+
+    def path(self, source: WorkerId | None, site: Site) -> list[SharedLink]:
+        """Return the uplinks that state crosses to a worker; none within a rack. Source None: shared storage."""
+        if source is None:
+            return [self.links[site.rack]]
+        rack = self.sites[source].rack
+        return [] if rack == site.rack else [self.links[rack], self.links[site.rack]]
+
+    def gone(self, kv: LeftKv) -> bool:
+        """Tell whether the worker that holds a turn's only state has been lost since."""
+        return kv.worker is None or self.sites[kv.worker].epoch != kv.epoch
 
     # ------------------------------------------------ faults
     def know_storage(self, links: Mapping[str, SharedLink], changed: Callable[[], None]) -> None:

@@ -29,6 +29,7 @@ class Place(Protocol):
 
     id: WorkerId
     pool: Pool
+    epoch: int
 
     def withdraw(self, job: Job) -> None:
         """Forget a job whose promise was cancelled."""
@@ -153,6 +154,10 @@ class Desk(Protocol):
 
     def retired(self, job: Job) -> None:
         """The last token is out."""
+        ...
+
+    def evicted(self, job: Job, *, keep_kv: bool) -> None:
+        """The worker is to change, and the job leaves: with its state, or without."""
         ...
 
     def preempted(self, job: Job, generated_tokens: int, *, alone: bool) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from orchestrator.clock import Clock
 from orchestrator.errors import SteadyflowError
+from orchestrator.turn import TurnId
 from plant.job import DECODING, OVER, WAITING, Desk, Job
 from plant.pool import Pool
 from plant.rack import ConfigurationSpec
@@ -46,6 +47,10 @@ class RecordedWorker:
             self._pool.busy_slots -= 1
         job.state = OVER
         self._next()
+
+    def evict(self, turn_id: TurnId) -> None:
+        """Refuse: of a recorded time nobody knows what part it has spent on which state."""
+        raise SteadyflowError("a turn in recorded time has no state to move")
 
     def room(self, context_tokens: int) -> bool:
         """Memory is not modelled here."""

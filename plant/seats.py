@@ -11,6 +11,7 @@ from collections import deque
 from heapq import heapify, heappush
 from operator import itemgetter
 
+from orchestrator.turn import TurnId
 from plant.job import DECODING, FILLING, LEAVING, OVER, WAITING, Desk, Job
 from plant.pool import Pool
 from plant.rack import ConfigurationSpec
@@ -145,11 +146,20 @@ class Seats:
         self._desk.preempted(job, generated, alone=not self.seated)
 
     def _drop_leaving(self) -> None:
+        """Let go who was withdrawn, and who was sent away unless this very step was its last."""
+        for job in self._leaving:
+            if job.work is not None and self.step - job.joined_step >= job.steps:
+                job.state = DECODING
         self._members[:] = [entry for entry in self._members if entry[2].state != LEAVING]
         heapify(self._members)
         for job in self._leaving:
-            self._kv -= job.context_tokens + self.step - job.joined_step
-            self._unseat(job)
+            if job.state == LEAVING:
+                generated = self.step - job.joined_step
+                self._kv -= job.context_tokens + generated
+                self._unseat(job)
+                if job.work is not None:
+                    job.generated_tokens += generated
+                    self._desk.evicted(job, keep_kv=True)
         self._leaving.clear()
 
     def _release(self, job: Job) -> None:
@@ -188,6 +198,11 @@ class Seats:
         self.seated = self._kv = self._pinned = self._reserved = 0
         self._tight = False
         return seated + waiting
+
+    def _find(self, turn_id: TurnId) -> Job | None:
+        """Return the turn's job, if it is here and somebody waits for it."""
+        jobs = [*(entry[2] for entry in self._members), *self._still(), *self._queue]
+        return next((job for job in jobs if job.turn.turn_id == turn_id and job.work is not None), None)
 
     def _still(self) -> list[Job]:
         """Seated jobs that do not decode."""

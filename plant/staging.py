@@ -6,25 +6,46 @@ in the dock's own buffer, apart from the batch's memory.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from orchestrator.errors import WorkerLost
 from orchestrator.ports import Staged
+from orchestrator.turn import KvRef, new
 from plant.links import Transfer
 from plant.work import Work
 
 
-class Shipment:
-    """One context on its way to a dock."""
+class LeftKv(KvRef):
+    """State of a turn that was sent away; it lies in the memory of a worker of this `epoch`, and goes with it."""
 
-    __slots__ = ("_dock", "_staged", "transfer", "work")
+    epoch: int
+
+
+def left_kv(kv: KvRef, epoch: int) -> LeftKv:
+    """Return the same state, bound to the epoch of its worker."""
+    left = new(LeftKv, kv)
+    left.epoch = epoch
+    return left
+
+
+class Shipment:
+    """One context on its way to a dock. `gone` tells whether what it comes from has been lost meanwhile."""
+
+    __slots__ = ("_dock", "_staged", "gone", "transfer", "work")
 
     def __init__(self, dock: Dock, work: Work[Staged], staged: Staged) -> None:
         self._dock, self.work, self._staged = dock, work, staged
         work.withdraw = self._withdraw
         self.transfer: Transfer | None = None
+        self.gone: Callable[[], bool] | None = None
 
     def arrived(self, _: Transfer) -> None:
-        """The last byte is there."""
+        """The last byte is there, unless the source was cut off on the way."""
         self._dock.forget(self)
-        self.work.set_result(self._staged)
+        if self.gone is not None and self.gone():
+            self.work.set_exception(WorkerLost("the worker that held the state was lost while it was moved"))
+        else:
+            self.work.set_result(self._staged)
 
     def _withdraw(self, _: Work[Staged]) -> None:
         self._dock.forget(self)

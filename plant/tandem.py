@@ -20,7 +20,7 @@ from orchestrator.clock import Clock
 from orchestrator.errors import SteadyflowError
 from orchestrator.ports import Applied, Filled, PlantFact, Ready, Retired, Staged, WorkerInfo
 from orchestrator.signals import BatchCommand, PlantReading, PoolReading, RetentionCommand, Role
-from orchestrator.turn import ConfigurationName, KvChain, KvRef, TurnView, WorkerId, new
+from orchestrator.turn import ConfigurationName, KvChain, KvRef, TurnId, TurnView, WorkerId, new
 from plant.truth import Truths
 from plant.work import Work
 
@@ -150,6 +150,10 @@ class Tandem:
     def reconfigure(self, worker: WorkerId, to: ConfigurationName) -> Future[Ready]:
         """Refuse: the two stages are what they are."""
         raise SteadyflowError("the tandem plant has no other configuration to change to")
+
+    def evict(self, worker: WorkerId, turn_id: TurnId | None) -> None:
+        """Refuse: no stage ever changes."""
+        raise SteadyflowError("the tandem plant has no other worker to send a turn to")
 
     def apply(self, command: BatchCommand | RetentionCommand) -> Applied:
         """Clip a batch cap to the slots there are; nothing else can be set."""

@@ -138,6 +138,10 @@ def _simulate(
                 "reversals": made.roster.reversals,
                 "refused": made.roster.refused,
                 "rolled_back": made.roster.rolled_back,
+                "drain_s": made.roster.drain_s,
+                "dead_s": made.roster.dead_s,
+                "moved_turns": made.handover.moved_turns,
+                "refilled_turns": made.handover.refilled_turns,
             },
             "worker_seconds": made.worker_seconds(),
         }

@@ -10,7 +10,7 @@ from scenarios.errors import nearest
 from scenarios.schema.base import Count, NotNegative, Part, Positive, Share
 from scenarios.schema.expect import Expectation, check_expectation
 from scenarios.schema.laws import Candidate
-from scenarios.schema.plants import Plant
+from scenarios.schema.plants import ClusterPlant, Plant, RecordedTimesPart
 from scenarios.schema.workloads import Workload
 
 # Slots whose laws act through a plant of workers; the theory's plants have nothing for them to move.
@@ -78,7 +78,10 @@ class DispatchPart(Part):
 
 
 class ReconfigurePart(Part):
-    """Limits on moving workers between configurations; `reserve` gives and takes what a command leaves open."""
+    """Limits on moving workers between configurations; `reserve` gives and takes what a command leaves open.
+
+    `drain`: turns on a worker that is to change end there, migrate with their state, or are filled again (retry).
+    """
 
     dwell_s: NotNegative = 0.0
     max_pending_workers: Count | None = None
@@ -86,6 +89,7 @@ class ReconfigurePart(Part):
     reserve: str | None = None
     atomic: bool = True
     attempts: Count = 1
+    drain: Literal["wait", "migrate", "retry"] = "wait"
 
 
 class RecordPart(Part):
@@ -137,7 +141,18 @@ class Scenario(Part):
         if not self.classes:
             raise ValueError("classes: there must be at least one")
         self._check_periods()
+        self._check_drain()
         return self
+
+    def _check_drain(self) -> None:
+        if self.reconfigure.drain != "migrate" or not isinstance(self.plant, ClusterPlant):
+            return
+        for name, own in self.plant.configurations.items():
+            if isinstance(own.times, RecordedTimesPart):
+                raise ValueError(
+                    f"reconfigure.drain: a turn in recorded time (configuration {name}) has no state to migrate; "
+                    'use "wait" or "retry"'
+                )
 
     def _check_periods(self) -> None:
         for candidate in self.candidates:

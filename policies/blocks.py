@@ -1,4 +1,4 @@
-"""Small parts that several laws share: a mean that forgets, and the sojourn time by Little's law."""
+"""Small parts that several laws share: a mean that forgets, the sojourn time by Little's law, a binary sequence."""
 
 from __future__ import annotations
 
@@ -59,3 +59,14 @@ class Sojourn:
         found = self._flown / retired
         self._since_s, self._retired, self._flown = self._at_s, y.retired_total, 0.0
         return found if found > 0.0 else None
+
+
+def maximal_sequence() -> tuple[int, ...]:
+    """Return one period of a 7-bit shift register, 127 bits of which 64 are ones: b[n] = b[n-6] xor b[n-7].
+
+    Source: Golomb, "Shift Register Sequences" (1967).
+    """
+    bits = [1] * 7
+    while len(bits) < 127:
+        bits.append(bits[-6] ^ bits[-7])
+    return tuple(bits)

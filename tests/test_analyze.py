@@ -13,6 +13,7 @@ from scenarios.analyze import analyze
 from scenarios.analyze.verify import disagreements
 from scenarios.cli import app
 from scenarios.errors import UserError
+from scenarios.run.execute import run
 from scenarios.schema.load import load
 
 UNSATURATED = """
@@ -126,3 +127,25 @@ def test_a_capacity_loop_is_judged_by_what_it_cannot_see_of_its_own_orders() -> 
     assert found["pending_aware"].margins["gain_margin"] == pytest.approx(2.0)
     assert found["pending_aware"].period_s is None
     assert "no prediction" in found["mpc"].mechanism
+
+
+@pytest.mark.slow
+def test_one_tick_unseen_goes_round_as_the_closed_form_says_and_the_window_ends_it() -> None:
+    scenario = load("one_tick_blind")
+    found = {one.candidate: one.prediction for one in analyze(scenario)}
+    bare = found["bare"]
+    assert (bare.verdict, bare.period_s, bare.signal) == ("limit_cycle", 90.0, "workers_active")
+    assert (bare.facts["least_wanted_workers"], bare.facts["most_wanted_workers"]) == (4.0, 16.0)
+    assert (found["window"].verdict, found["window"].facts["overshoot_workers"]) == ("constant", 16.0)
+
+    def wanted(candidate: str) -> list[int]:
+        done = run(scenario.model_copy(update={"horizon_s": 420.0}), candidate)
+        said = [event for event in done.data.events if event["kind"] == "command" and event["slot"] == "capacity"]
+        orders = {event["at_s"]: event["command"]["target_workers"]["serve"] for event in said}
+        path = [4]
+        for k in range(28):
+            path.append(orders.get(15.0 * k, path[-1]))
+        return path
+
+    assert wanted("bare")[:24] == [4, 8, 16, 16, 8, 4] * 4
+    assert wanted("window") == [4, 8, *[16] * 21, *[8] * 6]

@@ -10,8 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from orchestrator.ports import Every
-from policies.admission.prbs import Prbs, maximal_sequence
+from policies.admission.prbs import Prbs
 from policies.admission.relay import Relay
+from policies.blocks import maximal_sequence
 from policies.design.admission import TandemModel
 from policies.design.structure import RelayOnBusy
 from scenarios.analyze import analyze

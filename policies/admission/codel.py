@@ -30,6 +30,11 @@ class Codel:
         Acceptable standing wait, and how long it must stand before turns are shed.
     """
 
+    no_linearisation = (
+        "a timer and a square-root schedule: it sheds nothing until a wait has stood for an interval, so there "
+        "is no rate to vary a little"
+    )
+
     def __init__(self, cadence: Cadence, *, target_s: float = 0.5, interval_s: float = 10.0) -> None:
         self.cadence = cadence
         self.target_s, self.interval_s = target_s, interval_s

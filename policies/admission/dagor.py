@@ -34,6 +34,11 @@ class Dagor:
         Steps of A.
     """
 
+    no_linearisation = (
+        "unequal steps of a share, down by a factor and up by a constant: it saws about its limit of wait and "
+        "never rests"
+    )
+
     def __init__(
         self,
         cadence: Cadence,

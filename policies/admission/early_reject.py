@@ -19,6 +19,8 @@ from typing import Literal
 
 from orchestrator.ports import Cadence
 from orchestrator.signals import AdmissionCommand, AdmissionReading
+from policies.design.admission import TandemModel
+from policies.design.structure import RelayOnBusy
 
 
 class EarlyReject:
@@ -34,6 +36,11 @@ class EarlyReject:
     fill_s, decode_s : float
         L and t_d, for the prediction.
     """
+
+    no_linearisation = (
+        "on the predicted load it switches on a weighted sum of fill, ready and decoding turns, which has no "
+        "orbit in closed form"
+    )
 
     def __init__(
         self,
@@ -55,3 +62,10 @@ class EarlyReject:
             n += y.filling_turns + y.ready_turns
         full = y.slots > 0 and n >= self.limit_ratio * y.slots
         return AdmissionCommand(shed_ratio=dict.fromkeys(y.by_class, 1.0 if full else 0.0))
+
+    def structure(self, model: TandemModel) -> RelayOnBusy | None:
+        """Return the relay without a band that it is on the present load; None on the predicted one."""
+        level = self.limit_ratio * model.slots
+        if self.load == "predicted":
+            return None
+        return RelayOnBusy(open_at_turns=level, close_at_turns=level, refuses=True)

@@ -20,6 +20,8 @@ from collections.abc import Sequence
 from orchestrator.ports import Cadence
 from orchestrator.signals import AdmissionCommand, AdmissionReading
 from orchestrator.turn import ClassName
+from policies.design.admission import TandemModel
+from policies.design.structure import OneForOne
 
 
 class Holdback:
@@ -70,6 +72,10 @@ class Holdback:
             self._learn(before, y)
         reserves = {name: self._reserve(name) if name in self.reserved else self.trickle_turns for name in y.by_class}
         return AdmissionCommand(in_flight_cap_turns=self.cap_turns, reserve_turns=reserves)
+
+    def structure(self, model: TandemModel) -> OneForOne:
+        """Return the ring that the cap makes; reserves divide it among classes, and do not change it."""
+        return OneForOne(cap_turns=self.cap_turns)
 
     def _learn(self, before: AdmissionReading, y: AdmissionReading) -> None:
         dt = y.at_s - before.at_s

@@ -32,6 +32,10 @@ class LimitAimd:
         Least length of a window.
     """
 
+    no_linearisation = (
+        "a sawtooth by construction: + 1 a window until it is late, then a cut by a factor; nothing rests between"
+    )
+
     def __init__(
         self,
         cadence: Cadence,

@@ -39,6 +39,11 @@ class LimitEnvoy:
         Whether a probe lowers the limit.
     """
 
+    no_linearisation = (
+        "its reference is measured anew at every probe, and a probe under load believes the load: between probes "
+        "the limit settles within two windows, over many it walks upward"
+    )
+
     def __init__(
         self,
         cadence: Cadence,

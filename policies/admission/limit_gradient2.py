@@ -32,6 +32,11 @@ class LimitGradient2:
         Symbols tolerance, s, q and the span of M.
     """
 
+    no_linearisation = (
+        "no equilibrium to vary about: the long mean of the sojourn follows the short one, so the limit grows by "
+        "s q a window until its bound"
+    )
+
     def __init__(
         self,
         cadence: Cadence,

@@ -36,6 +36,11 @@ class LimitVegas:
         Windows between fresh starts of R0.
     """
 
+    no_linearisation = (
+        "fixed steps with a dead band: it stands still within the band and moves by log10 of the limit beside "
+        "it, whatever the size of the error"
+    )
+
     def __init__(
         self,
         cadence: Cadence,

@@ -23,6 +23,8 @@ import math
 from orchestrator.ports import Cadence, Every
 from orchestrator.signals import AdmissionCommand, AdmissionReading
 from policies.blocks import Mean
+from policies.design.admission import TandemModel, pi_at_decode
+from policies.design.structure import Smooth
 
 
 class PiBacklog:
@@ -64,6 +66,7 @@ class PiBacklog:
         theta = max(dead_time_s + tau_s + half_s, 1e-3)
         span = theta + (theta if closed_s is None else closed_s)
         self.Kc, self.Ti = 1.0 / span, 4.0 * span
+        self.tau_s = tau_s
         self._q = Mean(tau_s)
         self._I: float | None = None
         self._said = 0.0
@@ -87,3 +90,12 @@ class PiBacklog:
         self._at_s = max(self._at_s, y.at_s)
         self._said = u0 + self.Kc * e + self._I
         return AdmissionCommand(release_per_s=max(0.0, self._said))
+
+    def structure(self, model: TandemModel) -> Smooth:
+        """Return u = -Kc (1 + 1 / (Ti s)) q / (1 + tau s) about q = B*."""
+        return Smooth(
+            linear=pi_at_decode(self.Kc, self.Ti, self.tau_s),
+            setpoint_turns=model.slots * (1.0 + self.buffer_ratio),
+            rate_per_s=model.service_per_s,
+            on="at_decode",
+        )

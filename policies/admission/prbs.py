@@ -11,14 +11,7 @@ from __future__ import annotations
 
 from orchestrator.ports import Cadence
 from orchestrator.signals import AdmissionCommand, AdmissionReading
-
-
-def maximal_sequence() -> tuple[int, ...]:
-    """Return one period of the register, 127 bits of which 64 are ones."""
-    bits = [1] * 7
-    while len(bits) < 127:
-        bits.append(bits[-6] ^ bits[-7])
-    return tuple(bits)
+from policies.blocks import maximal_sequence
 
 
 class Prbs:
@@ -33,6 +26,7 @@ class Prbs:
         How long one bit lasts, > 0.
     """
 
+    no_linearisation = "an excitation: it sees nothing, so no loop is closed"
     excitation = True  # it swings on purpose, to be answered by the plant
 
     def __init__(self, cadence: Cadence, *, low_per_s: float, high_per_s: float, hold_s: float) -> None:

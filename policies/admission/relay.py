@@ -27,6 +27,9 @@ class Relay:
         The middle and the width of the switch, busy slots.
     """
 
+    no_linearisation = (
+        "an excitation; with a low rate above none it is not a gate, and only the experiment is of interest"
+    )
     excitation = True  # it swings on purpose, to be answered by the plant
 
     def __init__(

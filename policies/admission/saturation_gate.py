@@ -16,6 +16,8 @@ from typing import Literal
 
 from orchestrator.ports import Cadence
 from orchestrator.signals import AdmissionCommand, AdmissionReading
+from policies.design.admission import TandemModel
+from policies.design.structure import RelayOnBusy
 
 
 class SaturationGate:
@@ -31,6 +33,10 @@ class SaturationGate:
     when_stale : {"open", "closed", "hold"}
         What the gate then does.
     """
+
+    no_linearisation = (
+        "readings may be older than it believes: then it follows the clock of the telemetry and not the pool"
+    )
 
     def __init__(
         self,
@@ -52,3 +58,10 @@ class SaturationGate:
         elif y.slots > 0:
             self._open = y.busy_slots < self.limit_ratio * y.slots
         return AdmissionCommand(gate_open=self._open)
+
+    def structure(self, model: TandemModel) -> RelayOnBusy | None:
+        """Return the relay without a band that it is on fresh readings; None where they may be too old for it."""
+        level = self.limit_ratio * model.slots
+        if 2 * model.observation_s > self.stale_after_s:
+            return None
+        return RelayOnBusy(open_at_turns=level, close_at_turns=level)

@@ -24,6 +24,7 @@ class Step:
         How long each lasts, > 0.
     """
 
+    no_linearisation = "an excitation: it sees nothing, so no loop is closed"
     excitation = True  # it swings on purpose, to be answered by the plant
 
     def __init__(self, cadence: Cadence, *, low_per_s: float, high_per_s: float, hold_s: float) -> None:

@@ -31,6 +31,8 @@ class Aimd:
         Share of KV memory above which the cap is cut.
     """
 
+    no_linearisation = "a sawtooth by construction: it finds the limit by crossing it, every (1 - beta) cap / a acts"
+
     def __init__(
         self,
         cadence: Cadence,

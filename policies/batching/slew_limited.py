@@ -37,6 +37,8 @@ class SlewLimited:
         Smallest difference worth a move, as a share of the cap.
     """
 
+    no_linearisation = "one bounded step, then a rest until its effect shows: by design it never acts on its own echo"
+
     def __init__(
         self,
         cadence: Cadence,

@@ -37,6 +37,10 @@ class SloCap:
         Span of the mean of c, >= 0.
     """
 
+    no_linearisation = (
+        "a quotient of what it sees: on a step affine in the batch the cap does not depend on the batch, so "
+        "nothing comes back"
+    )
     monotone = (("step_s", "batch_cap_turns", -1),)
 
     def __init__(

@@ -32,6 +32,8 @@ class SmallBatch:
         Size of a move as a share of the cap.
     """
 
+    no_linearisation = "steps with hysteresis and waiting times: between its two levels it stands still"
+
     def __init__(
         self,
         cadence: Cadence,

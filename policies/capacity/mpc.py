@@ -56,6 +56,11 @@ class Mpc:
         OSQP is not installed.
     """
 
+    no_linearisation = (
+        "a quadratic programme with bounds, rounded to whole workers: piecewise affine, with its own orders and "
+        "their delay inside the model, so no unseen delay is left in its loop"
+    )
+
     def __init__(
         self,
         cadence: Cadence,

@@ -22,6 +22,7 @@ from orchestrator.ports import Cadence
 from orchestrator.signals import CapacityCommand, CapacityReading, PoolReading
 from orchestrator.turn import ConfigurationName
 from policies.capacity.signals import Measure, load, standing
+from policies.design.structure import Steps
 
 
 class Planner:
@@ -79,6 +80,16 @@ class Planner:
         self.in_flight_per_worker_turns = in_flight_per_worker_turns
         self._low_since_s: float | None = None
         self._moved_s = -math.inf
+
+    def scaling(self) -> Steps:
+        """Return the pair of thresholds; the forecast's floor only bounds it from below."""
+        return Steps(
+            configuration=self.configuration,
+            up=self.up,
+            down=self.down,
+            consolidation=self.consolidation,
+            waits=self.observe_only,
+        )
 
     def act(self, y: CapacityReading) -> CapacityCommand:
         """Say how many workers the pool should have."""

@@ -22,6 +22,7 @@ from orchestrator.signals import CapacityCommand, CapacityReading, PoolReading
 from orchestrator.turn import ConfigurationName
 from policies.blocks import Mean
 from policies.capacity.signals import standing
+from policies.design.structure import FeedForward
 
 
 class QueueModel:
@@ -46,6 +47,11 @@ class QueueModel:
         Span of the means.
     """
 
+    no_linearisation = (
+        "it measures the service rate of its own idle workers: each worker more lowers the estimate, and there "
+        "is no size at which it rests"
+    )
+
     def __init__(
         self,
         cadence: Cadence,
@@ -67,6 +73,16 @@ class QueueModel:
         self._mu = {name: Mean(tau_s) for name in self.names}
         self._served: dict[ConfigurationName, tuple[float, int]] = {}
 
+    def scaling(self) -> FeedForward | None:
+        """Return demand through a lag, where the service rate is the plant's own word; None where it is measured."""
+        if self.service == "measured":
+            return None
+        return FeedForward(configurations=self.names, lag_s=self._rate.tau_s)
+
+    def workers_per_rate(self, mu_per_s: float) -> float:
+        """Return 1 / (mu rho*), workers for a turn a second, for workers of this rate (turns/s)."""
+        return (self.wait_s * mu_per_s + 0.5 * (1.0 + self.cv_ratio**2)) / (self.wait_s * mu_per_s**2)
+
     def act(self, y: CapacityReading) -> CapacityCommand:
         """Say how many workers each pool should have."""
         if y.arrival_per_s is not None:
@@ -83,8 +99,7 @@ class QueueModel:
         return CapacityCommand(target_workers=targets)
 
     def _size(self, rate: float, mu: float, n: int) -> int:
-        rho = self.wait_s * mu / (self.wait_s * mu + 0.5 * (1.0 + self.cv_ratio**2))
-        load = rate / (mu * rho)
+        load = rate * self.workers_per_rate(mu)
         want = math.ceil(min(load, 1e6) - 1e-9)
         if want < n:  # hysteresis: go down only where the smaller pool would have room to spare
             want = min(n, math.ceil(min(load * (1.0 + self.band_ratio), 1e6) - 1e-9))

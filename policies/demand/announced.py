@@ -31,6 +31,8 @@ class Announced:
         Span of the mean of r.
     """
 
+    no_linearisation = "a forecast: it sees arrivals, which it cannot move, so it closes no loop"
+
     def __init__(
         self,
         cadence: Cadence,

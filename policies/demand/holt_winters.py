@@ -33,6 +33,8 @@ class HoltWinters:
         a, beta, g, phi.
     """
 
+    no_linearisation = "a forecast: it sees arrivals, which it cannot move, so it closes no loop"
+
     def __init__(
         self,
         cadence: Cadence,

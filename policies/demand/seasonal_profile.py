@@ -37,6 +37,8 @@ class SeasonalProfile:
         The profile to begin with, one rate a bin.
     """
 
+    no_linearisation = "a forecast: it sees arrivals, which it cannot move, so it closes no loop"
+
     def __init__(
         self,
         cadence: Cadence,

@@ -115,3 +115,13 @@ def predictive_on_retirements(gain_per_s: float, smoothing_s: float, assumed_dea
         },
         note="the rate is learnt from the pool's own retirements",
     )
+
+
+def pi_at_decode(kp_per_s: float, ti_s: float, smoothing_s: float) -> Linear:
+    """Return u = -kp (1 + 1/(s ti)) / (1 + s tau) of the turns at decode: the whole dead time is in the loop."""
+
+    def at(s: Complexes) -> Complexes:
+        value: Complexes = kp_per_s * (1 + 1 / (s * ti_s)) / (1 + s * smoothing_s)
+        return value
+
+    return Linear(feedback={"at_decode": at}, note="proportional and integral through the dead time")

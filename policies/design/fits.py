@@ -22,7 +22,7 @@ Z95 = 1.96
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FopdtFit:
-    """A fitted first-order lag with dead time, its 95 % half-widths, and the share of variance it explains."""
+    """A fitted first-order lag with dead time, its 95 % half-widths, the share of variance it explains, the rest."""
 
     model: Fopdt
     gain_ci: float
@@ -30,6 +30,7 @@ class FopdtFit:
     dead_time_ci_s: float
     explained: float
     white: bool
+    residual: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,8 +137,9 @@ def fit_fopdt(
         gain_ci=float(half[0]),
         tau_ci_s=float(half[1] * tau),
         dead_time_ci_s=float(half[2]),
-        explained=_explained(residual, y[first:]),
+        explained=explained_ratio(residual, y[first:]),
         white=is_white(residual),
+        residual=residual,
     )
 
 
@@ -184,12 +186,13 @@ def _arx(u: Floats, y: Floats, a_order: int, b_order: int, delay: int, first: in
         b_ci=half[a_order:],
         delay=delay,
         noise_sd=float(np.sqrt(variance)),
-        explained=_explained(residual, target),
+        explained=explained_ratio(residual, target),
         white=is_white(residual),
     )
 
 
-def _explained(residual: Floats, y: Floats) -> float:
+def explained_ratio(residual: Floats, y: Floats) -> float:
+    """Return the share of the variance of `y` that the residual leaves explained."""
     total = float(np.sum((y - y.mean()) ** 2))
     return 1 - float(residual @ residual) / total if total > 0 else 0.0
 
@@ -205,6 +208,25 @@ def correlation_length(residual: Floats) -> float:
     below = np.flatnonzero(rho <= 0)
     end = int(below[0]) if len(below) else len(rho)
     return float(max(1 + 2 * rho[1:end].sum(), 1.0))
+
+
+def drifts(residual: Floats, y: Floats) -> bool:
+    """Tell whether a fit leaves behind a lasting change: what was recorded is not one plant throughout.
+
+    At some instant the means of the residual before and after it differ by more than four standard errors and by more
+    than a tenth of the output's range. Noise that lasts is allowed for: either side must hold five independent samples.
+    """
+    n = len(residual)
+    for cut in range(n // 10, n - n // 10, max(n // 20, 1)):
+        before, after = residual[:cut], residual[cut:]
+        length = max(correlation_length(before), correlation_length(after))
+        if min(len(before), len(after)) < 5 * length:
+            continue
+        error = float(np.sqrt((before.var() / len(before) + after.var() / len(after)) * length))
+        moved = abs(float(after.mean() - before.mean()))
+        if moved > 4 * error and moved > 0.1 * float(np.ptp(y)):
+            return True
+    return False
 
 
 def is_white(residual: Floats, lags: int = 20) -> bool:

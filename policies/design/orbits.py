@@ -65,24 +65,37 @@ def unsaturated_orbit(
 
 
 def full_empty_orbit(
-    *, slots: float, residence_s: float, dead_time_s: float, band_turns: float, rate_per_s: float
+    *,
+    slots: float,
+    residence_s: float,
+    dead_time_s: float,
+    band_turns: float,
+    rate_per_s: float,
+    close_at_turns: float | None = None,
 ) -> RelayOrbit | None:
-    """Return the orbit of a gate that closes when all slots are busy and opens `band_turns` below that.
+    """Return the orbit of a gate that opens `band_turns` below all slots and overfills them after it has closed.
 
-    The dead time holds (a - N/T) L turns when the gate closes; they overfill the hand-off buffer, burn away, and then
-    the pool drains for another dead time before the first new turn arrives.
+    It closes when all slots are busy, or at `close_at_turns` below that. When it closes, the dead time holds more turns
+    than there is room for; they overfill the hand-off buffer, burn away, and then the pool drains for another dead time
+    before the first new turn arrives.
 
-    None where the open gate releases no more than a full pool retires: then there is no cycle.
+    None where the open gate releases no more than a full pool retires, or closes so early that the slots never run
+    out: then there is no cycle of this kind.
     """
     n, t, dead = slots, residence_s, dead_time_s
     alpha = rate_per_s * t / n
-    if alpha <= 1 or not 0 < band_turns < n:
+    close_at = n if close_at_turns is None else close_at_turns
+    if alpha <= 1 or not 0 <= band_turns < n or not n - band_turns <= close_at <= n:
+        return None
+    # From closing to the last free slot: what comes after it goes to the buffer.
+    room_s = t * log((alpha - close_at / n) / (alpha - 1))
+    if room_s > dead:
         return None
     open_at = n - band_turns
     trough = open_at * exp(-dead / t)
     fill_s = t * log((alpha - trough / n) / (alpha - 1))
     fall_s = t * log(n / open_at)
-    period = (1 + alpha) * dead + fill_s + fall_s
+    period = dead + alpha * (dead - room_s) + fill_s + fall_s
     drain_s = dead + fall_s
     lost = n * (drain_s - t * (1 - exp(-drain_s / t)))
     lost += (n - alpha * n) * fill_s + (alpha * n - trough) * t * (1 - exp(-fill_s / t))
@@ -90,7 +103,7 @@ def full_empty_orbit(
         period_s=period,
         trough_turns=trough,
         peak_turns=n,
-        ready_peak_turns=(rate_per_s - n / t) * dead,
+        ready_peak_turns=(rate_per_s - n / t) * (dead - room_s),
         utilization_ratio=1 - lost / (n * period),
     )
 
@@ -104,18 +117,17 @@ def relay_orbit(
     close_at_turns: float,
     rate_per_s: float,
 ) -> RelayOrbit | None:
-    """Return the orbit of whichever regime the thresholds make: closing at all slots is full-empty, below is not.
-
-    An unsaturated orbit whose peak would pass the slots has no closed form here and gives None.
-    """
-    if close_at_turns >= slots:
-        return full_empty_orbit(
-            slots=slots,
-            residence_s=residence_s,
-            dead_time_s=dead_time_s,
-            band_turns=slots - open_at_turns,
-            rate_per_s=rate_per_s,
-        )
+    """Return the orbit of whichever regime the thresholds make: one that overfills the slots, or one that does not."""
+    full = full_empty_orbit(
+        slots=slots,
+        residence_s=residence_s,
+        dead_time_s=dead_time_s,
+        band_turns=slots - open_at_turns,
+        rate_per_s=rate_per_s,
+        close_at_turns=min(close_at_turns, slots),
+    )
+    if full is not None or close_at_turns >= slots:
+        return full
     orbit = unsaturated_orbit(
         residence_s=residence_s,
         dead_time_s=dead_time_s,

@@ -17,6 +17,8 @@ import numpy as np
 from scipy.special import gammaln
 from scipy.stats import norm
 
+from policies.design.loops import Response
+
 
 def buffer_sd_turns(*, gain_per_s: float, dead_time_s: float, throughput_per_s: float) -> float:
     """Return the standard deviation of turns at decode under paced work in flight with a full pool."""
@@ -34,8 +36,27 @@ def paced_utilization(
 ) -> float:
     """Return the mean share of busy slots when a buffer of mean `buffer_turns` meets the noise of retirement."""
     sd = buffer_sd_turns(gain_per_s=gain_per_s, dead_time_s=dead_time_s, throughput_per_s=throughput_per_s)
-    z = buffer_turns / sd
-    short = sd * (norm.pdf(z) - z * norm.sf(z))
+    return short_of(slots, buffer_turns, sd)
+
+
+def at_decode_sd_turns(controller: Response, *, loop_delay_s: float, throughput_per_s: float) -> float:
+    """Return the standard deviation of turns at decode under feedback on them, with a full pool: y = -d / (s + C z).
+
+    C is the controller and z its dead time; only retirement is noisy. Meaningful for a stable loop only.
+    """
+    omega = np.geomspace(1e-4 / max(loop_delay_s, 1e-3), 2000 / max(loop_delay_s, 1e-3), 60_000)
+    s = np.asarray(1j * omega, dtype=np.complex128)
+    gain = 1 / np.abs(s + controller(s) * np.exp(-s * loop_delay_s)) ** 2
+    area = float(np.trapezoid(gain, omega)) + gain[0] * omega[0] + 1 / omega[-1]
+    return float(np.sqrt(throughput_per_s * area / np.pi))
+
+
+def short_of(slots: float, buffer_turns: float, sd_turns: float) -> float:
+    """Return the mean share of busy slots behind a buffer of this mean and standard deviation, by the normal law."""
+    if sd_turns == 0.0:
+        return 1.0 + min(buffer_turns, 0.0) / slots
+    z = buffer_turns / sd_turns
+    short = sd_turns * (norm.pdf(z) - z * norm.sf(z))
     return float(max(1 - short / slots, 0.0))
 
 

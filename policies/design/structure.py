@@ -1,22 +1,27 @@
 """What a law is to theory: the kinds of feedback that have an analysis, declared by the laws themselves.
 
-A law offers `structure(model)`; it returns one of these, or None where it has no linearisation and no known orbit.
+An admission law offers `structure(model)`, a capacity law `scaling()`; either returns one of these, or None where it
+has no linearisation and no known orbit. A law that may have none says why in `no_linearisation`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from policies.design.admission import Linear, TandemModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayOnBusy:
-    """A switch on busy slots: opens at or below `open_at_turns`, closes at or above `close_at_turns`."""
+    """A switch on busy slots: opens at or below `open_at_turns`, closes at or above `close_at_turns`.
+
+    `refuses` True: what comes while it is closed is turned away, not held, so that it opens to the arrivals alone.
+    """
 
     open_at_turns: float
     close_at_turns: float
+    refuses: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +43,14 @@ class OneForOne:
 class Smooth:
     """A law with a linearisation about a set point.
 
-    `setpoint_turns` is the work that it holds: busy slots for feedback on them, turns in flight for feedback on work.
-    `rate_per_s` is the release rate there with the plant as assumed.
+    `setpoint_turns` is the work that it holds: busy slots for feedback on them, turns at decode (busy and ready) or
+    turns in flight for feedback on those. `rate_per_s` is the release rate there with the plant as assumed.
     """
 
     linear: Linear
     setpoint_turns: float
     rate_per_s: float
-    on: str
+    on: Literal["busy", "at_decode", "in_flight"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +66,38 @@ class Multiplicative:
     window_s: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """One worker more at a load per worker of `up` or above, one fewer below `down`.
+
+    `consolidation`: going down asks what the load will be with one worker fewer. `waits`: moves only when no worker is
+    on its way.
+    """
+
+    configuration: str
+    up: float
+    down: float
+    consolidation: bool
+    waits: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedForward:
+    """Workers after demand alone, through a lag; nothing that it does comes back."""
+
+    configurations: tuple[str, ...]
+    lag_s: float
+
+
+Scaling = Multiplicative | Steps | FeedForward
+
+
 @runtime_checkable
 class Scales(Protocol):
     """A capacity law that says what it is to theory."""
 
-    def scaling(self) -> Multiplicative:
-        """Return the law's structure in logarithms."""
+    def scaling(self) -> Scaling | None:
+        """Return the law's structure; None where it has none."""
         ...
 
 
@@ -80,3 +111,9 @@ class Declares(Protocol):
     def structure(self, model: TandemModel) -> Structure | None:
         """Return the law's structure before a plant of this model."""
         ...
+
+
+def reason_for_none(law: object) -> str | None:
+    """Return why a law has no linearisation, in its own words; None where it does not say."""
+    said = getattr(law, "no_linearisation", None)
+    return said if isinstance(said, str) else None

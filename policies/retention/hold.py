@@ -17,6 +17,8 @@ class Hold:
     cadence : Cadence
     """
 
+    no_linearisation = "open loop: it answers nothing"
+
     def __init__(self, cadence: Cadence) -> None:
         self.cadence = cadence
 

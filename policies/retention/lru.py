@@ -28,6 +28,8 @@ class Lru:
         Let contexts that a compaction or a branch left behind grow old like the others.
     """
 
+    no_linearisation = "the same rule at every tick: it answers nothing"
+
     def __init__(self, cadence: Cadence, *, capacity_tokens: int | None = None, keep_compacted: bool = False) -> None:
         self.cadence = cadence
         life_s = math.inf if keep_compacted else 0.0

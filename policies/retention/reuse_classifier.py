@@ -37,6 +37,10 @@ class ReuseClassifier:
         Most tokens that the shared tier keeps; None: what its memory holds.
     """
 
+    no_linearisation = (
+        "a stopping rule for each kind of context: a life jumps from one age bin to another where it begins to pay"
+    )
+
     def __init__(
         self,
         cadence: Cadence,

@@ -29,6 +29,8 @@ class Ttl:
         Most tokens that the shared tier keeps; None: what its memory holds.
     """
 
+    no_linearisation = "the same rule at every tick: it answers nothing"
+
     def __init__(
         self, cadence: Cadence, *, ttl_s: float, demote_s: float | None = None, capacity_tokens: int | None = None
     ) -> None:

@@ -32,6 +32,8 @@ class Backpressure:
         How many workers are drawn; as many as the pool has, or more: all are looked at.
     """
 
+    no_linearisation = "a choice among workers at an instant: to the loops above it is a part of the pool"
+
     def __init__(self, *, cost_weight_turns_per_s: float = 1.0, margin_turns: float = 1.0, choices: int = 8) -> None:
         self.cost_weight_turns_per_s, self.margin_turns = cost_weight_turns_per_s, margin_turns
         self.choices = choices

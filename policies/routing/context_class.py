@@ -34,6 +34,8 @@ class ContextClass:
         Whether a class without an open worker borrows one of a longer class.
     """
 
+    no_linearisation = "a choice among workers at an instant: to the loops above it is a part of the pool"
+
     def __init__(
         self, *, bounds_tokens: Sequence[int], configurations: Sequence[Sequence[str]], spill: bool = True
     ) -> None:

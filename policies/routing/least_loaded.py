@@ -15,6 +15,8 @@ from orchestrator.turn import TurnView, WorkerId
 class LeastLoaded:
     """Choose the open worker with the fewest turns."""
 
+    no_linearisation = "a choice among workers at an instant: to the loops above it is a part of the pool"
+
     def choose(self, turn: TurnView, pool: PoolView) -> WorkerId | None:
         """Return that worker, or None when none is open."""
         return pool.least_loaded()

@@ -24,6 +24,8 @@ class PowerOfTwo:
         d, >= 1; 1 is blind chance.
     """
 
+    no_linearisation = "a choice among workers at an instant: to the loops above it is a part of the pool"
+
     def __init__(self, *, choices: int = 2) -> None:
         self.choices = choices
 

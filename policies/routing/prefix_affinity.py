@@ -30,6 +30,10 @@ class PrefixAffinity:
         A shorter prefix is not worth a detour.
     """
 
+    no_linearisation = (
+        "a choice with a jump, from the holder to the least loaded: to the loops above it is a part of the pool"
+    )
+
     def __init__(self, *, absolute_turns: int = 8, relative_ratio: float = 1.5, least_tokens: int = 1) -> None:
         self.absolute_turns, self.relative_ratio, self.least_tokens = absolute_turns, relative_ratio, least_tokens
 

@@ -15,6 +15,8 @@ from orchestrator.turn import TurnView, WorkerId
 class RoundRobin:
     """Choose the next open worker in a ring."""
 
+    no_linearisation = "it sees no load: no loop is closed"
+
     def __init__(self) -> None:
         self._ring: list[WorkerId] = []
         self._next = 0

@@ -26,6 +26,8 @@ class ShortestWork:
         How many workers are drawn; as many as the pool has, or more: all are looked at.
     """
 
+    no_linearisation = "a choice among workers at an instant: to the loops above it is a part of the pool"
+
     def __init__(self, *, tokens_per_s: float, choices: int = 8) -> None:
         self.tokens_per_s, self.choices = tokens_per_s, choices
 

@@ -27,6 +27,8 @@ class StateAware:
         Workers looked at beside the holder and the least loaded.
     """
 
+    no_linearisation = "a choice among workers at an instant: to the loops above it is a part of the pool"
+
     def __init__(self, *, turn_s: float, choices: int = 2) -> None:
         self.turn_s, self.choices = turn_s, choices
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from orchestrator.signals import Slot
 from policies.design.admission import TandemModel
-from policies.design.structure import Declares, OneForOne, Structure
+from policies.design.structure import Declares, OneForOne, Structure, reason_for_none
 from scenarios.analyze.model import Plant, plant_of
 from scenarios.analyze.predict import predict
 from scenarios.analyze.prediction import Prediction
-from scenarios.analyze.scaling import predict_scaling
+from scenarios.analyze.scaling import Startup, predict_scaling
 from scenarios.analyze.verify import disagreements, measure
-from scenarios.build import plants
-from scenarios.build.laws import admission
+from scenarios.build import laws, plants
 from scenarios.schema.laws import Candidate
 from scenarios.schema.scenario import Scenario
 
@@ -23,12 +23,16 @@ ENDLESS_RATIO = 0.8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """One candidate: what theory expects, what was measured (None: not run), and where they differ."""
+    """One candidate: what theory expects, what was measured (None: not run), and where they differ.
+
+    `others` says of every other slot that acts why its law has no analysis of its own here.
+    """
 
     candidate: str
     prediction: Prediction
     model: TandemModel | None
     source: str
+    others: Mapping[str, str] = field(default_factory=dict)
     measured: dict[str, object] | None = None
     differences: tuple[str, ...] = ()
 
@@ -57,14 +61,22 @@ class Analysis:
             },
             "measured": self.measured,
             "agrees": self.agrees,
+            "other_loops": dict(self.others),
             "differences": list(self.differences),
         }
 
 
-def structure_of(candidate: Candidate, scenario: Scenario, model: TandemModel) -> Structure | None:
-    """Return what the candidate's admission law declares itself to be; None where it declares nothing."""
-    law = admission(candidate.admission, scenario.period_s("admission", candidate.admission))
-    return law.structure(model) if isinstance(law, Declares) else None
+def structure_of(candidate: Candidate, scenario: Scenario, model: TandemModel) -> tuple[Structure | None, str | None]:
+    """Return what the candidate's admission law declares itself to be, and its reason where it declares nothing."""
+    law = laws.admission(candidate.admission, scenario.period_s("admission", candidate.admission))
+    return (law.structure(model) if isinstance(law, Declares) else None), reason_for_none(law)
+
+
+def others_of(candidate: Candidate, scenario: Scenario, analysed: Slot) -> dict[str, str]:
+    """Return, for every slot beside the analysed one in which a law acts, why that law is not analysed here."""
+    made = laws.held_or_made(scenario, candidate)
+    near = {slot: law for slot, law in made.items() if slot != analysed}
+    return {slot: reason_for_none(law) or "its own loop: not part of this analysis" for slot, law in near.items()}
 
 
 def analyze(
@@ -72,6 +84,7 @@ def analyze(
     *,
     identified: TandemModel | None = None,
     open_per_s: float | None = None,
+    startups: Mapping[str, Startup] | None = None,
     verify: bool = False,
     seeds: int = 1,
     jobs: int = 1,
@@ -86,6 +99,8 @@ def analyze(
         The plant as an experiment found it; needed where the plant declares no model.
     open_per_s : float, optional
         What that plant brings to its decode pool with the door open, turns/s.
+    startups : mapping of str to Startup, optional
+        How long an order takes to serve, by configuration, where an experiment found it.
     verify : bool
         Also run each candidate and hold the measurement against the prediction.
     seeds, jobs : int
@@ -99,10 +114,10 @@ def analyze(
         The plant or the workload has no analysis.
     """
     plant = plant_of(scenario, identified, open_per_s) if needs_plant(scenario) else None
-    found = [_one(scenario, candidate, plant) for candidate in scenario.candidates]
+    found = [_one(scenario, candidate, plant, startups) for candidate in scenario.candidates]
     if not verify:
         return found
-    measured = measure(scenario, [one.candidate for one in found], seeds, jobs, done)
+    measured = measure(scenario, {one.candidate: one.prediction.signal for one in found}, seeds, jobs, done)
     return [
         replace(
             one,
@@ -152,19 +167,23 @@ def needs_plant(scenario: Scenario) -> bool:
 
 
 def scales(candidate: Candidate) -> bool:
-    """Tell whether a candidate is about capacity: its door is left alone and a capacity law acts."""
-    return candidate.admission.kind == "hold" and candidate.capacity.kind != "hold"
+    """Tell whether a candidate is about capacity: a capacity law acts, on a door left alone or on a fixed load."""
+    return candidate.admission.kind in ("hold", "credit") and candidate.capacity.kind != "hold"
 
 
-def _one(scenario: Scenario, candidate: Candidate, plant: Plant | None) -> Analysis:
+def _one(
+    scenario: Scenario, candidate: Candidate, plant: Plant | None, startups: Mapping[str, Startup] | None = None
+) -> Analysis:
     if scales(candidate) or plant is None:
-        prediction = predict_scaling(candidate, scenario)
-        return Analysis(candidate=candidate.name, prediction=prediction, model=None, source="start-up of its workers")
+        prediction, source = predict_scaling(candidate, scenario, startups)
+        near = others_of(candidate, scenario, "capacity")
+        return Analysis(candidate=candidate.name, prediction=prediction, model=None, source=source, others=near)
     period_s = scenario.period_s("admission", candidate.admission)
     model = plant.seen_by(scenario, period_s)
-    structure = structure_of(candidate, scenario, model)
+    structure, reason = structure_of(candidate, scenario, model)
     if isinstance(structure, OneForOne):
         # It acts at each retirement, not by the clock.
         model = plant.seen_by(scenario, 0.0)
-    prediction = predict(structure, plant, model, (scenario.warmup_s, scenario.horizon_s))
-    return Analysis(candidate=candidate.name, prediction=prediction, model=model, source=plant.source)
+    prediction = predict(structure, plant, model, (scenario.warmup_s, scenario.horizon_s), reason)
+    near = others_of(candidate, scenario, "admission")
+    return Analysis(candidate=candidate.name, prediction=prediction, model=model, source=plant.source, others=near)

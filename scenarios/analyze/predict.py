@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from policies.design import describing, echo, loops, orbits, steady
 from policies.design.admission import TandemModel
 from policies.design.structure import OneForOne, RelayOnBusy, RelayOnWork, Smooth, Structure
 from scenarios.analyze.model import Plant
-from scenarios.analyze.prediction import Prediction, quiet_word, utilization
-from scenarios.analyze.smooth import around_the_dead_time, through_the_dead_time
+from scenarios.analyze.prediction import Prediction, none_declared, quiet_word, utilization
+from scenarios.analyze.smooth import around_the_dead_time, on_the_buffer, through_the_dead_time
 from scenarios.verdict.thresholds import THRESHOLDS
 
 
-def predict(structure: Structure | None, plant: Plant, model: TandemModel, window_s: tuple[float, float]) -> Prediction:
+def predict(
+    structure: Structure | None,
+    plant: Plant,
+    model: TandemModel,
+    window_s: tuple[float, float],
+    reason: str | None = None,
+) -> Prediction:
     """Predict one candidate's run.
 
     Parameters
@@ -26,6 +34,8 @@ def predict(structure: Structure | None, plant: Plant, model: TandemModel, windo
         The same with this law's observation delay.
     window_s : (float, float)
         The part of the run that will be judged, for cycles that die away.
+    reason : str, optional
+        Why the law has no structure, in its own words.
     """
     full_per_s = plant.slots / plant.residence_s
     if plant.arrivals_per_s is not None and plant.arrivals_per_s < full_per_s:
@@ -38,9 +48,11 @@ def predict(structure: Structure | None, plant: Plant, model: TandemModel, windo
         return _one_for_one(structure, plant, window_s)
     if isinstance(structure, Smooth) and structure.on == "busy":
         return through_the_dead_time(structure, plant, model)
+    if isinstance(structure, Smooth) and structure.on == "at_decode":
+        return on_the_buffer(structure, plant, model)
     if isinstance(structure, Smooth):
         return around_the_dead_time(structure, plant, model)
-    return Prediction(mechanism="no linearisation is declared: no prediction")
+    return none_declared(reason)
 
 
 def _arrival_limited(plant: Plant, arrivals_per_s: float) -> Prediction:
@@ -58,6 +70,8 @@ def _rate(plant: Plant) -> float:
 
 
 def _relay_on_busy(law: RelayOnBusy, plant: Plant, model: TandemModel) -> Prediction:
+    if law.refuses and plant.arrivals_per_s is not None:
+        plant = replace(plant, ceiling_per_s=min(_rate(plant), plant.arrivals_per_s))
     made = {
         "slots": plant.slots,
         "residence_s": plant.residence_s,
@@ -75,7 +89,7 @@ def _relay_on_busy(law: RelayOnBusy, plant: Plant, model: TandemModel) -> Predic
             utilization_ratio=share,
         )
     amplitude = orbit.amplitude_turns / plant.slots
-    kind = "full and empty" if law.close_at_turns >= plant.slots else "unsaturated"
+    kind = "full and empty" if orbit.utilization_ratio is not None else "unsaturated"
     facts: dict[str, float | None] = {
         "trough_ratio": orbit.trough_turns / plant.slots,
         "peak_ratio": orbit.peak_turns / plant.slots,

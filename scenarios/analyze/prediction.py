@@ -12,7 +12,7 @@ from scenarios.verdict.words import Word
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What theory expects of the decode occupancy.
+    """What theory expects of one signal: the decode occupancy, or the active workers for a capacity loop.
 
     `verdict` None: no prediction is made. Fields are None where theory says nothing. `margins` is empty where there is
     no linear loop; `period_tolerance_ratio` is how near a run should come. `facts` holds what belongs to the mechanism
@@ -28,11 +28,17 @@ class Prediction:
     period_tolerance_ratio: float = 0.03
     margins: Mapping[str, float | None] = field(default_factory=dict)
     facts: Mapping[str, float | None] = field(default_factory=dict)
+    signal: str = "decode_occupancy_ratio"
 
     def numbers(self) -> dict[str, object]:
         """Return the prediction without mechanism and margins, as JSON values."""
         kept = ("verdict", "period_s", "amplitude_ratio", "damping_ratio", "utilization_ratio")
         return {**{name: getattr(self, name) for name in kept}, "facts": dict(self.facts)}
+
+
+def none_declared(reason: str | None) -> Prediction:
+    """Return the prediction that is none, with the law's own reason."""
+    return Prediction(mechanism=f"no linearisation, no prediction: {reason or 'the law declares none'}")
 
 
 def quiet_word(plant: Plant) -> Word:

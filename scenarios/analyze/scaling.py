@@ -1,55 +1,175 @@
-"""Predictions of capacity loops: multiplicative scaling through the ticks in which it cannot see what it ordered."""
+"""Predictions of capacity loops: multiplicative scaling through the ticks in which it cannot see what it ordered,
+thresholds with one worker a step, and sizes that follow the demand alone.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
 
 from policies.design import capacity as theory
-from policies.design.structure import Scales
-from scenarios.analyze.prediction import Prediction
+from policies.design.structure import FeedForward, Multiplicative, Scales, Scaling, Steps, reason_for_none
+from scenarios.analyze.prediction import Prediction, none_declared
+from scenarios.build.cluster import startup_s
 from scenarios.build.laws import capacity
+from scenarios.errors import UserError
 from scenarios.schema.laws import Candidate
+from scenarios.schema.laws.admission import Credit
+from scenarios.schema.laws.capacity import Hpa
 from scenarios.schema.plants import ClusterPlant
 from scenarios.schema.scenario import Scenario
+from scenarios.schema.workloads import SaturatedWorkload
+from scenarios.verdict.thresholds import THRESHOLDS
+
+SIGNAL = "workers_active"
 
 
-def predict_scaling(candidate: Candidate, scenario: Scenario) -> Prediction:
-    """Return what theory says of a candidate's capacity loop, in logarithms of workers.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Startup:
+    """How long an order takes to serve, in seconds, and where that number comes from."""
 
-    No verdict is foretold: what a pool does depends on its load besides. The gain margin and the period at the edge
-    are the law's and the start-up delay's alone.
+    delay_s: float
+    source: str
+
+
+def structure_of(candidate: Candidate, scenario: Scenario) -> tuple[Scaling | None, str | None]:
+    """Return what a candidate's capacity law declares itself to be, and its reason where it declares nothing."""
+    law = capacity(candidate.capacity, scenario.period_s("capacity", candidate.capacity))
+    return (law.scaling() if isinstance(law, Scales) else None), reason_for_none(law)
+
+
+def undeclared(scenario: Scenario) -> list[str]:
+    """Return the pools whose start-up a scaling law's analysis needs and the plant does not declare."""
+    plant = scenario.plant
+    found = [
+        structure_of(candidate, scenario)[0] for candidate in scenario.candidates if candidate.capacity.kind != "hold"
+    ]
+    names = [own.configuration for own in found if isinstance(own, Multiplicative)]
+    if not isinstance(plant, ClusterPlant):
+        return []
+    return [name for name in dict.fromkeys(names) if startup_s(plant.configurations[name]) is None]
+
+
+def predict_scaling(
+    candidate: Candidate, scenario: Scenario, identified: Mapping[str, Startup] | None = None
+) -> tuple[Prediction, str]:
+    """Return what theory says of a candidate's capacity loop, and where its start-up's length comes from.
+
+    Parameters
+    ----------
+    candidate : Candidate
+    scenario : Scenario
+    identified : mapping of str to Startup, optional
+        Start-ups as an experiment found them, by configuration; needed where the plant draws them.
+
+    Raises
+    ------
+    UserError
+        The plant draws the start-up and none was identified.
     """
+    own, reason = structure_of(candidate, scenario)
+    if not isinstance(scenario.plant, ClusterPlant) or own is None:
+        return none_declared(reason), "-"
+    if isinstance(own, FeedForward):
+        told = f"feed-forward: workers follow the demand through a lag of {own.lag_s:g} s; nothing comes back"
+        return Prediction(mechanism=told, margins={"gain_margin": None}, signal=SIGNAL), "-"
+    if isinstance(own, Steps):
+        return _thresholds(own, scenario.plant), "-"
+    start = (identified or {}).get(own.configuration) or _declared(scenario.plant, own.configuration)
+    return _multiplicative(own, candidate, scenario, start), start.source
+
+
+def _declared(plant: ClusterPlant, name: str) -> Startup:
+    delay_s = startup_s(plant.configurations[name])
+    if delay_s is None:
+        raise UserError(
+            f"plant.configurations.{name} draws its start-up: identify it first (steadyflow identify FILE "
+            "--loop capacity)"
+        )
+    return Startup(delay_s=delay_s, source="declared by the plant")
+
+
+def _thresholds(law: Steps, plant: ClusterPlant) -> Prediction:
+    most = sum(rack.count * rack.workers for rack in plant.racks)
+    loose = [n for n in range(2, most + 1) if not theory.steps_never_chatter(law.down, law.up, n)]
+    if law.consolidation:
+        told, loose = "it asks what the load will be with one worker fewer, so no constant load turns it round", []
+    elif loose:
+        told = f"down x N/(N-1) reaches up for N = {loose[0]} to {loose[-1]}: some constant loads make it flap there"
+    else:
+        told = "down x N/(N-1) stays below up for every N: no constant load makes it flap"
+    return Prediction(
+        mechanism=f"thresholds, one worker a step: {told}",
+        facts={
+            "flaps_at_least_workers": loose[0] if loose else None,
+            "flaps_at_most_workers": loose[-1] if loose else None,
+        },
+        signal=SIGNAL,
+    )
+
+
+def _multiplicative(own: Multiplicative, candidate: Candidate, scenario: Scenario, start: Startup) -> Prediction:
     period_s = scenario.period_s("capacity", candidate.capacity)
-    law = capacity(candidate.capacity, period_s)
-    if not isinstance(law, Scales) or not isinstance(scenario.plant, ClusterPlant):
-        return Prediction(mechanism="capacity loop: no linearisation is declared, no prediction")
-    own = law.scaling()
-    configuration = scenario.plant.configurations[own.configuration]
-    delay_s = configuration.load_s + configuration.warm_s + scenario.telemetry.age_s
+    delay_s = start.delay_s + scenario.telemetry.age_s
     # Ordered at one tick, a worker that is there by the next was never unseen.
-    unseen = 0 if own.pending_counted else max(ceil(delay_s / period_s) - 1, 0)
+    unseen = 0 if own.pending_counted else max(ceil(delay_s / period_s - 1e-9) - 1, 0)
     critical = theory.critical_gain(unseen)
-    size = float(np.abs(theory.scaling_roots(own.gain, unseen)).max())
-    if own.gain < critical * (1 - 1e-9):
+    restless = own.gain >= critical * (1 - 1e-9)
+    if not restless:
         word = "settles by itself"
     else:
         word = "marginal: repeats for ever" if own.gain <= critical * (1 + 1e-9) else "grows with each turn"
-    window = (
-        f"; held up on the way down for {own.window_s:g} s, which ends it after one overshoot"
-        if (own.window_s > 0 and own.gain >= critical * (1 - 1e-9))
-        else ""
+    held = restless and own.window_s > 0
+    window = f"; held up on the way down for {own.window_s:g} s, which ends it after one overshoot" if held else ""
+    lap_s = theory.critical_period_ticks(unseen) * period_s if restless else None
+    path = _path(candidate, scenario, unseen, period_s)
+    # Other loads come by chance or change with time, and say more of the count than the loop does.
+    told = path is not None and (
+        lap_s is None or scenario.horizon_s - scenario.warmup_s >= THRESHOLDS.min_periods * lap_s
     )
+    quiet = not restless or held
+    late = [] if path is None else path[ceil(scenario.warmup_s / period_s) :]
     return Prediction(
         mechanism=f"multiplicative scaling, {unseen} unseen ticks: {word}{window}",
-        period_s=theory.critical_period_ticks(unseen) * period_s if own.gain >= critical * (1 - 1e-9) else None,
+        verdict=None if not told else "constant" if quiet else "limit_cycle",
+        period_s=lap_s if not (told and quiet) else None,
         margins={"gain_margin": critical / own.gain},
         facts={
             "unseen_ticks": float(unseen),
             "critical_gain": critical,
             "gain": own.gain,
-            "growth_per_tick_ratio": size,
-            "startup_s": delay_s,
+            "growth_per_tick_ratio": float(np.abs(theory.scaling_roots(own.gain, unseen)).max()),
+            "startup_s": start.delay_s,
+            "least_wanted_workers": float(min(late)) if late else None,
+            "most_wanted_workers": float(max(late)) if late else None,
+            "overshoot_workers": float(max(path)) if path else None,
         },
+        signal=SIGNAL,
+    )
+
+
+def _path(candidate: Candidate, scenario: Scenario, unseen: int, period_s: float) -> list[int] | None:
+    # Only a load that neither chance nor the clock moves lets the count be said tick by tick: turns in flight held at a
+    # cap by work that never ends, and a measure that does not see the line at the door.
+    law, door, plant = candidate.capacity, candidate.admission, scenario.plant
+    fixed = isinstance(door, Credit) and isinstance(scenario.workload, SaturatedWorkload)
+    if not (fixed and isinstance(law, Hpa) and law.measure == "occupancy" and isinstance(plant, ClusterPlant)):
+        return None
+    assert isinstance(door, Credit)
+    slots = plant.configurations[law.configuration].slots
+    start = sum(pool.workers for pool in plant.pools if pool.configuration == law.configuration)
+    if slots is None or start == 0:
+        return None
+    return theory.ceiling_path(
+        need_workers=door.cap_turns / (law.target * slots),
+        start_workers=start,
+        unseen_ticks=unseen,
+        ticks=ceil(scenario.horizon_s / period_s),
+        tolerance_ratio=law.tolerance_ratio,
+        window_ticks=round(law.down_window_s / period_s),
+        pending_counted=law.pending_aware,
+        most_workers=law.most_workers,
     )

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from policies.design import loops, noise
+from policies.design import loops, noise, steady
 from policies.design.admission import TandemModel
 from policies.design.structure import Smooth
 from scenarios.analyze.model import Plant
@@ -90,6 +90,34 @@ def around_the_dead_time(law: Smooth, plant: Plant, model: TandemModel) -> Predi
         margins=margins_json(law.linear.loop(model, "full" if buffer > 0 else "starved"), grid),
         facts={
             "ready_mean_turns": max(buffer, 0.0),
+            "slowest_mode_starved_s": -1 / starved.real if starved.real < 0 else None,
+            "slowest_mode_full_s": -1 / filled.real if filled.real < 0 else None,
+        },
+    )
+
+
+def on_the_buffer(law: Smooth, plant: Plant, model: TandemModel) -> Prediction:
+    """Predict feedback on the turns at decode, ready ones included: its modes with the pool starved and full."""
+    dead, t = model.loop_delay_s, plant.residence_s
+    fast, slow = min(t, dead or t), 10 * (t + dead)
+    starved = loops.rightmost_root(law.linear.loop(model, "starved"), fastest_s=fast, slowest_s=slow)
+    filled = loops.rightmost_root(law.linear.loop(model, "full"), fastest_s=fast, slowest_s=slow)
+    worst = starved if starved.real > filled.real else filled
+    stable = worst.real < 0
+    buffer = law.setpoint_turns - plant.slots
+    controller = law.linear.feedback["at_decode"]
+    sd = steady.at_decode_sd_turns(controller, loop_delay_s=dead, throughput_per_s=plant.slots / t)
+    used = steady.short_of(plant.slots, buffer, sd if plant.noisy else 0.0) if stable else None
+    return Prediction(
+        mechanism="feedback on the turns at decode, through the whole dead time"
+        + ("" if stable else ": past its edge, a limit cycle"),
+        verdict=quiet_word(plant) if stable else "limit_cycle",
+        period_s=None if stable or worst.imag == 0 else 2 * np.pi / worst.imag,
+        utilization_ratio=used,
+        margins=margins_json(law.linear.loop(model, "full"), loops.frequency_grid(slow, fast)),
+        facts={
+            "ready_mean_turns": max(buffer, 0.0),
+            "at_decode_sd_turns": sd if stable else None,
             "slowest_mode_starved_s": -1 / starved.real if starved.real < 0 else None,
             "slowest_mode_full_s": -1 / filled.real if filled.real < 0 else None,
         },

@@ -10,7 +10,6 @@ from scenarios.analyze.prediction import Prediction
 from scenarios.run.many import Job, run_many
 from scenarios.schema.scenario import Scenario
 
-SIGNAL = "decode_occupancy_ratio"
 # Damping as a share of the prediction, utilisation absolute; a period's tolerance comes with its prediction.
 TOLERANCE = {"damping_ratio": 0.5, "utilization_ratio": 0.01}
 # An identified plant is one lag; a real pool is quicker when it is empty, which costs utilisation more than period.
@@ -22,9 +21,14 @@ KEPT_UP = frozenset({"quasi_cycle", "limit_cycle"})
 
 
 def measure(
-    scenario: Scenario, names: Sequence[str], seeds: int, jobs: int, done: Callable[[int, int], None] | None = None
+    scenario: Scenario,
+    signals: Mapping[str, str],
+    seeds: int,
+    jobs: int,
+    done: Callable[[int, int], None] | None = None,
 ) -> dict[str, dict[str, object]]:
-    """Run the candidates on `seeds` seeds and return, per candidate, the mean of what was measured."""
+    """Run candidates on `seeds` seeds and return, for each, the mean of what was measured of the signal named."""
+    names = list(signals)
     work = [
         Job(key=(name, k), scenario=scenario, candidate=name, seed=scenario.seed + k)
         for name in names
@@ -36,11 +40,11 @@ def measure(
         found[key[0]].append(summary)
         if done is not None:
             done(count, len(work))
-    return {name: _joined(own) for name, own in found.items()}
+    return {name: _joined(own, signals[name]) for name, own in found.items()}
 
 
-def _joined(summaries: Sequence[Mapping[str, Any]]) -> dict[str, object]:
-    own = [summary["verdict"][SIGNAL] for summary in summaries]
+def _joined(summaries: Sequence[Mapping[str, Any]], signal: str) -> dict[str, object]:
+    own = [summary["verdict"][signal] for summary in summaries]
 
     def mean(name: str) -> float | None:
         values = [float(one[name]) for one in own if one.get(name) is not None]

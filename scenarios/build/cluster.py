@@ -81,6 +81,18 @@ def _made(worker: MoeWorker, settings: dict[str, Any]) -> dict[str, float]:  # A
     }
 
 
+def startup_s(own: Configuration) -> float | None:
+    """Return the seconds from a drained worker to one that serves, as stated or as its model makes them.
+
+    None: the plant draws them, or a start may fail, so that no one number is declared.
+    """
+    if own.load_cv_ratio > 0.0 or own.fail_ratio > 0.0:
+        return None
+    if isinstance(own.times, MoeTimes) and "load_s" not in own.model_fields_set:
+        return build_moe_worker(own.times).load_s + own.warm_s
+    return own.load_s + own.warm_s
+
+
 def gpus(own: Configuration) -> int:
     """Return the accelerators of one worker: as stated, or as its placement has them."""
     if isinstance(own.times, MoeTimes) and "gpus" not in own.model_fields_set:

@@ -14,7 +14,7 @@ from plant.kv.tiered import TieredStore
 
 
 def watch_pools(recorder: Recorder, plant: Plant, clock: Clock) -> None:
-    """Record `pool.<configuration>.busy_slots` and, where memory is modelled, `.kv_used_ratio`, bin by bin."""
+    """Record `pool.<configuration>.busy_slots`, `.active_workers` and, with memory, `.kv_used_ratio`, bin by bin."""
     last: tuple[float, PlantReading] = (clock.now(), plant.read())
 
     def pool(name: ConfigurationName) -> PoolReading:
@@ -26,11 +26,15 @@ def watch_pools(recorder: Recorder, plant: Plant, clock: Clock) -> None:
     def busy(name: ConfigurationName) -> Callable[[], float]:
         return lambda: float(pool(name).busy_slots)
 
+    def workers(name: ConfigurationName) -> Callable[[], float]:
+        return lambda: float(pool(name).active_workers)
+
     def kv(name: ConfigurationName) -> Callable[[], float]:
         return lambda: (pool(name).kv_used_tokens or 0) / (pool(name).kv_capacity_tokens or 1)
 
     for name, at_start in last[1].pools.items():
         recorder.gauge(f"pool.{name}.busy_slots", busy(name))
+        recorder.gauge(f"pool.{name}.active_workers", workers(name))
         if at_start.kv_capacity_tokens:
             recorder.gauge(f"pool.{name}.kv_used_ratio", kv(name))
 

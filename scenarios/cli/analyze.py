@@ -12,11 +12,13 @@ from rich.table import Table
 
 from scenarios.analyze.analysis import Analysis, needs_plant
 from scenarios.analyze.analysis import analyze as analyze_candidates
+from scenarios.analyze.scaling import Startup, undeclared
 from scenarios.build.plants import declared
 from scenarios.cli.common import bar, print_json, quiet
 from scenarios.cli.identify import KEPT
-from scenarios.identify.cache import cached
+from scenarios.identify.cache import cached, cached_startup
 from scenarios.identify.identify import Identified, identify
+from scenarios.identify.startup import identify_startup
 from scenarios.schema.load import load
 from scenarios.schema.scenario import Scenario
 
@@ -37,12 +39,14 @@ def analyze(
     """
     scenario = load(file, sets or ())
     known = _identified(scenario)
+    startups = {name: _started(scenario, name) for name in undeclared(scenario)}
     with bar("of", total=len(scenario.candidates) * seeds, quiet=quiet(as_json) or not verify) as (progress, task):
         progress.update(task, description=scenario.title)
         found = analyze_candidates(
             scenario,
             identified=None if known is None else known.model(),
             open_per_s=None if known is None else known.open_per_s,
+            startups=startups,
             verify=verify,
             seeds=seeds,
             jobs=jobs or os.cpu_count() or 1,
@@ -65,6 +69,13 @@ def _identified(scenario: Scenario) -> Identified | None:
     return found
 
 
+def _started(scenario: Scenario, name: str) -> Startup:
+    found, kept = cached_startup(scenario, name, "step", KEPT, lambda: identify_startup(scenario, name))
+    source = f"identified by {found.source}"
+    typer.echo(f"start-up of {name} {source}{', kept from before' if kept else ''}", err=True)
+    return Startup(delay_s=found.delay_s, source=source)
+
+
 def _show(found: list[Analysis], title: str) -> None:
     model = next((one.model for one in found if one.model is not None), None)
     if model is not None:
@@ -82,7 +93,9 @@ def _show(found: list[Analysis], title: str) -> None:
             table.add_row("", "run", *_row(one.measured), end_section=True)
     Console().print(table)
     for one in found:
-        typer.echo(f"{one.candidate}: {one.prediction.mechanism}{_margins(one)}")
+        typer.echo(f"{one.candidate}: {one.prediction.mechanism}{_margins(one)}{_startup(one)}")
+        for slot, reason in one.others.items():
+            typer.echo(f"    beside it, {slot}: {reason}")
         if one.agrees is not None:
             told = "; ".join(one.differences) if one.differences else "theory and run agree"
             typer.echo(f"    {told}")
@@ -97,6 +110,11 @@ def _text(value: object, unit: str) -> str:
     if isinstance(value, float):
         return f"{value:.4g}{unit}"
     return "-" if value is None else str(value).replace("_", " ")
+
+
+def _startup(one: Analysis) -> str:
+    delay_s = one.prediction.facts.get("startup_s")
+    return "" if delay_s is None else f"; a start takes {delay_s:.4g} s ({one.source})"
 
 
 def _margins(one: Analysis) -> str:

@@ -1,4 +1,4 @@
-"""`steadyflow identify FILE --loop admission`: the plant's gain, lag and dead time from an open-loop experiment."""
+"""`steadyflow identify FILE --loop admission|capacity`: gain, lag and dead time from an open-loop experiment."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import typer
 
 from scenarios.cli.common import RUNS, print_json
 from scenarios.errors import UserError, nearest
-from scenarios.identify.cache import cached
+from scenarios.identify.cache import cached, cached_startup
 from scenarios.identify.identify import Excitation, Identified
 from scenarios.identify.identify import identify as identify_plant
+from scenarios.identify.startup import IdentifiedStartup, identify_startup, pool_of
 from scenarios.schema.load import load
+from scenarios.schema.scenario import Scenario
 
 KEPT = RUNS / "identified"
 
@@ -21,12 +23,18 @@ class Loop(StrEnum):
     """The loop whose plant is wanted."""
 
     ADMISSION = "admission"
+    CAPACITY = "capacity"
 
 
 def identify(
     file: Annotated[str, typer.Argument(help="A scenario file, or a name from `steadyflow list`.")],
     loop: Annotated[Loop, typer.Option(help="Which loop's plant.")] = Loop.ADMISSION,
-    excitation: Annotated[str, typer.Option(help="step, prbs or relay.")] = "prbs",
+    excitation: Annotated[
+        str | None, typer.Option(help="step, prbs or relay [default: prbs for admission, step for capacity].")
+    ] = None,
+    configuration: Annotated[
+        str | None, typer.Option(help="The pool to stir (capacity) [default: what a candidate scales].")
+    ] = None,
     hold_s: Annotated[float | None, typer.Option(help="How long one level of the excitation lasts.")] = None,
     fresh: Annotated[bool, typer.Option(help="Experiment again even where a result is kept.")] = False,
     sets: Annotated[
@@ -36,26 +44,55 @@ def identify(
 ) -> None:
     """Fit a lag with dead time to a plant by an open-loop experiment; analyze takes it where a plant declares none.
 
-    Example: steadyflow identify full_empty_reference --excitation prbs
+    Example: steadyflow identify pending_blind --loop capacity
     """
     known = get_args(Excitation)
-    if excitation not in known:
-        raise UserError(f"--excitation {excitation}: must be one of {', '.join(known)}{nearest(excitation, known)}")
+    stir = excitation or ("prbs" if loop is Loop.ADMISSION else "step")
+    if stir not in known:
+        raise UserError(f"--excitation {stir}: must be one of {', '.join(known)}{nearest(stir, known)}")
     if hold_s is not None and not 0 < hold_s < float("inf"):
         raise UserError(f"--hold-s {hold_s}: must be positive and finite")
     scenario = load(file, sets or ())
+    fresh = fresh or hold_s is not None
+    if loop is Loop.CAPACITY:
+        _startup(scenario, pool_of(scenario, configuration), stir, hold_s, fresh, as_json)
+        return
 
     def make() -> Identified:
-        return identify_plant(scenario, excitation=excitation, hold_s=hold_s)  # type: ignore[arg-type]  # checked above
+        return identify_plant(scenario, excitation=stir, hold_s=hold_s)  # type: ignore[arg-type]  # checked above
 
-    if fresh or hold_s is not None:
-        found, kept = make(), False
-    else:
-        found, kept = cached(scenario, excitation, KEPT, make)
+    found, kept = (make(), False) if fresh else cached(scenario, stir, KEPT, make)
     if as_json:
         print_json({**found.to_json(), "kept": kept})
     else:
         _show(found, kept)
+
+
+def _startup(scenario: Scenario, name: str, stir: str, hold_s: float | None, fresh: bool, as_json: bool) -> None:
+    def make() -> IdentifiedStartup:
+        return identify_startup(scenario, name, excitation=stir, hold_s=hold_s)  # type: ignore[arg-type]  # checked
+
+    found, kept = (make(), False) if fresh else cached_startup(scenario, name, stir, KEPT, make)
+    if as_json:
+        print_json({**found.to_json(), "kept": kept})
+        return
+    typer.echo(f"source       {found.source}{', kept from before' if kept else ''}")
+    typer.echo(
+        f"pool         {found.configuration}, stirred between {found.low_workers} and {found.high_workers} workers"
+    )
+    typer.echo(f"gain         {found.gain_ratio:.4g} +- {found.gain_ci_ratio:.2g} ready workers for one wanted")
+    up = f"{found.dead_time_s:.4g} +- {found.dead_time_ci_s:.2g} s dead time"
+    typer.echo(f"starting     {up}, {found.tau_s:.3g} +- {found.tau_ci_s:.2g} s lag")
+    down = f"{found.down_dead_time_s:.4g} +- {found.down_dead_time_ci_s:.2g} s dead time"
+    typer.echo(f"winding down {down}, {found.down_tau_s:.3g} +- {found.down_tau_ci_s:.2g} s lag")
+    white = "white" if found.white else "not white (turns that end one by one, or starts that differ)"
+    typer.echo(f"explained    {found.explained_ratio:.1%}; residual {white}")
+    if found.declared_s is None:
+        typer.echo("declared     nothing: the plant draws its starts; analyze uses what is identified here")
+    else:
+        typer.echo(f"declared     a start takes {found.declared_s:.4g} s by the plant's own word; analyze uses that")
+    if found.ultimate_period_s is not None:
+        typer.echo(f"ultimate     period {found.ultimate_period_s:.4g} s")
 
 
 def _show(found: Identified, kept: bool) -> None:

@@ -18,6 +18,7 @@ PARTS: Mapping[str, Any] = {
     "routing": routing.Routing,
 }
 RATES = {"low_per_s": 20.0, "high_per_s": 60.0}
+SIZES = {"configuration": "decode", "low_workers": 10, "high_workers": 20}
 LIMIT = {"start_turns": 100, "least_turns": 20, "most_turns": 200}
 BATCH = {"least_turns": 1, "most_turns": 64}
 # Parameters without a default, by slot and kind; the worlds of `readings` have 100 slots, L about 0.5 s, T = 2.5 s.
@@ -54,6 +55,9 @@ EXAMPLES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "planner": {"configuration": "decode", "up": 0.9, "down": 0.5, "most_workers": 30, "down_s": 120.0},
         "queue_model": {"configurations": ["prefill", "decode"], "wait_s": 0.5, "most_workers": 40},
         "mpc": {"configuration": "decode", "most_workers": 40},
+        "step": {**SIZES, "hold_s": 600.0},
+        "prbs": {**SIZES, "hold_s": 120.0},
+        "relay": {**SIZES, "threshold_workers": 15},
     },
     "demand": {
         "holt_winters": {"lead_s": 1200.0, "bins": 24},

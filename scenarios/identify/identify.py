@@ -127,6 +127,7 @@ def identify(
     if float(np.quantile(x, 0.99)) > 0.99 * slots:
         raise UserError("the pool filled up under the excitation: its record is not of the unsaturated plant")
     found = _fitted(t, u, x)
+    stationary(found.residual, x)
     relay = fits.relay_ultimate(t, u, x) if excitation == "relay" else None
     return Identified(
         slots=slots,
@@ -142,7 +143,7 @@ def identify(
         white=found.white,
         excitation=excitation,
         source=f"open-loop {excitation} experiment" if excitation != "relay" else "relay experiment",
-        arx=_difference_equation(t, u, x, found.model.dead_time_s),
+        arx=difference_equation(t, u, x, found.model.dead_time_s),
         ultimate_gain_per_s=None if relay is None else relay.gain,
         ultimate_period_s=None if relay is None else relay.period_s,
     )
@@ -202,7 +203,17 @@ def _fitted(t: Floats, u: Floats, x: Floats) -> fits.FopdtFit:
     return found
 
 
-def _difference_equation(t: Floats, u: Floats, x: Floats, dead_time_s: float) -> dict[str, object] | None:
+def stationary(residual: Floats, output: Floats) -> None:
+    """Refuse a record whose plant changed while it was stirred; raises UserError."""
+    if fits.drifts(residual, output):
+        raise UserError(
+            "the record is not stationary: what the model leaves over moves for good in its course; identify within a "
+            "span without faults or changes of load (set warmup_s and horizon_s around it, or take the faults out)"
+        )
+
+
+def difference_equation(t: Floats, u: Floats, x: Floats, dead_time_s: float) -> dict[str, object] | None:
+    """Return the plant as a difference equation, a coefficient each way; None where the record does not fix one."""
     step = float(t[1] - t[0])
     try:
         found = fits.fit_arx(u, x, a_order=1, b_order=1, delay=max(round(dead_time_s / step) + 1, 1))

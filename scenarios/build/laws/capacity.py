@@ -10,7 +10,10 @@ from policies.capacity.hold import Hold as HoldCapacity
 from policies.capacity.hpa import Hpa
 from policies.capacity.mpc import Mpc
 from policies.capacity.planner import Planner
+from policies.capacity.prbs import Prbs
 from policies.capacity.queue_model import QueueModel
+from policies.capacity.relay import Relay
+from policies.capacity.step import Step
 from scenarios.build.laws.file import made_from_file
 from scenarios.errors import UserError
 from scenarios.schema.laws import FileLaw, Hold
@@ -36,8 +39,16 @@ def capacity(part: parts.Capacity, period_s: float) -> Law:
                 return Mpc(every, **_named(part))
             except ImportError as error:
                 raise UserError('capacity mpc needs OSQP: pip install "steadyflow[mpc]"') from error
+        case parts.Step():
+            return Step(every, **_named(part))
+        case parts.Prbs():
+            return Prbs(every, **_named(part))
+        case parts.Relay():
+            return Relay(every, **_named(part))
     assert_never(part)
 
 
-def _named(part: parts.Sizes) -> dict[str, Any]:  # Any: the law's own keywords, which its table checks by name
+def _named(
+    part: parts.Sizes | parts.TwoSizes,
+) -> dict[str, Any]:  # Any: the law's own keywords, which its table checks by name
     return part.model_dump(exclude={"kind", "period_s"})

@@ -92,4 +92,42 @@ class Mpc(Sizes):
     tau_s: NotNegative = 60.0
 
 
-Capacity = Annotated[Hold | FileLaw | Hpa | Planner | QueueModel | Mpc, Field(discriminator="kind")]
+class TwoSizes(LawPart):
+    """What excitations share: a pool and two sizes of it."""
+
+    configuration: str
+    low_workers: Annotated[int, Field(ge=0)]
+    high_workers: Count
+
+    @model_validator(mode="after")
+    def _ordered(self) -> TwoSizes:
+        if not self.low_workers < self.high_workers:
+            raise ValueError("low_workers must be below high_workers")
+        return self
+
+
+class Step(TwoSizes):
+    """An excitation: a square wave of the workers wanted."""
+
+    kind: Literal["step"]
+    hold_s: Positive
+
+
+class Prbs(TwoSizes):
+    """An excitation: a pseudo-random binary sequence of the workers wanted."""
+
+    kind: Literal["prbs"]
+    hold_s: Positive
+
+
+class Relay(TwoSizes):
+    """An excitation: two sizes of a pool, switched by its ready workers."""
+
+    kind: Literal["relay"]
+    threshold_workers: Positive
+    band_workers: NotNegative = 0.0
+
+
+Capacity = Annotated[
+    Hold | FileLaw | Hpa | Planner | QueueModel | Mpc | Step | Prbs | Relay, Field(discriminator="kind")
+]

@@ -1,0 +1,61 @@
+"""An excitation: a relay on the ready workers that makes the capacity loop show its ultimate point.
+
+    n     ready workers                                        workers
+    want  high when n <= threshold - band / 2, low when n >= threshold + band / 2, else as before      workers
+
+Its cycle lasts as long as starting and winding down take together, each seen half a period late. Source: Astrom and
+Hagglund, Automatica 20 (1984) 645-651. Missing data: a pool that is not there is asked for nothing.
+"""
+
+from __future__ import annotations
+
+from orchestrator.ports import Cadence
+from orchestrator.signals import CapacityCommand, CapacityReading
+from orchestrator.turn import ConfigurationName
+
+
+class Relay:
+    """Two sizes of a pool, switched by the workers that are ready.
+
+    Parameters
+    ----------
+    cadence : Cadence
+    configuration : str
+        The pool that is stirred.
+    low_workers, high_workers : int
+        The two sizes.
+    threshold_workers, band_workers : float
+        The middle and the width of the switch, ready workers.
+    """
+
+    no_linearisation = "an excitation: its cycle is the experiment"
+    excitation = True  # it swings on purpose, to be answered by the plant
+
+    def __init__(
+        self,
+        cadence: Cadence,
+        *,
+        configuration: str,
+        low_workers: int,
+        high_workers: int,
+        threshold_workers: float,
+        band_workers: float = 0.0,
+    ) -> None:
+        self.cadence = cadence
+        self.configuration = ConfigurationName(configuration)
+        self.low_workers, self.high_workers = low_workers, high_workers
+        self.threshold_workers, self.band_workers = threshold_workers, band_workers
+        self._high = True
+
+    def act(self, y: CapacityReading) -> CapacityCommand:
+        """Switch where the ready workers have left the band."""
+        pool = y.pools.get(self.configuration)
+        if pool is None:
+            return CapacityCommand()
+        if pool.active_workers <= self.threshold_workers - self.band_workers / 2:
+            self._high = True
+        elif pool.active_workers >= self.threshold_workers + self.band_workers / 2:
+            self._high = False
+        return CapacityCommand(
+            target_workers={self.configuration: self.high_workers if self._high else self.low_workers}
+        )

@@ -1,0 +1,44 @@
+"""An excitation: the workers wanted alternate between two numbers, for fitting a start-up and a wind-down.
+
+    n(t) = low while floor(t / hold) is even, else high      n in workers, hold in s
+
+With `hold` of half a run it is one step. It sees nothing, so the loop is open whatever the pool does. Source: any text
+on identification, as Ljung, "System Identification" (1999), chapter 13. Missing data: needs none.
+"""
+
+from __future__ import annotations
+
+from orchestrator.ports import Cadence
+from orchestrator.signals import CapacityCommand, CapacityReading
+from orchestrator.turn import ConfigurationName
+
+
+class Step:
+    """A square wave of the workers wanted.
+
+    Parameters
+    ----------
+    cadence : Cadence
+    configuration : str
+        The pool that is stirred.
+    low_workers, high_workers : int
+        The two sizes.
+    hold_s : float
+        How long each lasts, > 0.
+    """
+
+    no_linearisation = "an excitation: it sees nothing, so no loop is closed"
+    excitation = True  # it swings on purpose, to be answered by the plant
+
+    def __init__(
+        self, cadence: Cadence, *, configuration: str, low_workers: int, high_workers: int, hold_s: float
+    ) -> None:
+        self.cadence = cadence
+        self.configuration = ConfigurationName(configuration)
+        self.low_workers, self.high_workers, self.hold_s = low_workers, high_workers, hold_s
+
+    def act(self, y: CapacityReading) -> CapacityCommand:
+        """Ask for the workers of this half."""
+        # A tick that float arithmetic puts a hair before its half belongs to that half.
+        high = int(y.now_s / self.hold_s + 1e-9) % 2
+        return CapacityCommand(target_workers={self.configuration: self.high_workers if high else self.low_workers})

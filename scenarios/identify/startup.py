@@ -1,0 +1,249 @@
+"""Excite a pool's size, watch its ready workers: how late a capacity law's orders come to serve.
+
+One run in which the workers wanted follow an excitation, from the pool's own size upwards. Ready workers are fitted as
+a lag with dead time on the way up (starting) and another on the way down (winding down), under one gain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from math import ceil, floor
+from typing import Any
+
+import numpy as np
+
+from policies.design.two_way import TwoWayFit, fit_two_way, split
+from scenarios.build.cluster import startup_s
+from scenarios.errors import UserError, nearest
+from scenarios.identify.identify import (
+    LEAST_EXPLAINED,
+    MOST_GAIN_ERROR,
+    MOST_SAMPLES,
+    Excitation,
+    difference_equation,
+    stationary,
+)
+from scenarios.run.execute import run
+from scenarios.schema.laws import Candidate
+from scenarios.schema.plants import ClusterPlant
+from scenarios.schema.scenario import Scenario
+from scenarios.verdict.words import Floats
+
+# Samples a tick: fine enough to place a start within a tick, and tests' and users' records stay short.
+MOST_A_TICK = 20
+# The window holds at least this many starts, or it is too short to tell one from a drift.
+LEAST_STARTS = 8.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentifiedStartup:
+    """How a pool follows the workers wanted of it.
+
+    `gain_ratio` ready workers for one wanted; `dead_time_s`, `tau_s` dead time and lag on the way up, `down_*` on the
+    way down, each with its 95 % half-width (never less than half a sample); `declared_s` what the plant itself states
+    for a start (None: it is drawn, or may fail). The rest as in the admission loop's.
+    """
+
+    configuration: str
+    low_workers: int
+    high_workers: int
+    gain_ratio: float
+    gain_ci_ratio: float
+    dead_time_s: float
+    dead_time_ci_s: float
+    tau_s: float
+    tau_ci_s: float
+    down_dead_time_s: float
+    down_dead_time_ci_s: float
+    down_tau_s: float
+    down_tau_ci_s: float
+    explained_ratio: float
+    white: bool
+    excitation: str
+    source: str
+    declared_s: float | None = None
+    arx: Mapping[str, Any] | None = None
+    ultimate_period_s: float | None = None
+
+    @property
+    def delay_s(self) -> float:
+        """Return the mean time from an order to a serving worker, seconds."""
+        return self.dead_time_s + self.tau_s
+
+    def to_json(self) -> dict[str, object]:
+        """Return every number."""
+        return asdict(self)
+
+
+def pool_of(scenario: Scenario, configuration: str | None = None) -> str:
+    """Return the configuration to be stirred: the one named, or the first that a candidate's capacity law scales.
+
+    Raises
+    ------
+    UserError
+        The plant has no workers to move, or no such configuration, or nothing to take workers from.
+    """
+    plant = scenario.plant
+    if not isinstance(plant, ClusterPlant):
+        raise UserError(
+            f"plant.kind: the {plant.kind} plant has no workers to move; identify --loop capacity needs a cluster"
+        )
+    laws = [candidate.capacity for candidate in scenario.candidates]
+    scaled = [
+        name for law in laws for name in (getattr(law, "configuration", None), *getattr(law, "configurations", ()))
+    ]
+    name = configuration or next((one for one in scaled if one), None)
+    if name is None:
+        raise UserError(
+            "no candidate scales a pool: name one by --configuration "
+            f"({', '.join(dict.fromkeys(pool.configuration for pool in plant.pools))})"
+        )
+    if name not in plant.configurations:
+        raise UserError(f"--configuration {name}: no such configuration{nearest(name, list(plant.configurations))}")
+    if scenario.reconfigure.reserve is None:
+        raise UserError("reconfigure.reserve is missing: without idle workers there is nothing to start")
+    return name
+
+
+def identify_startup(
+    scenario: Scenario,
+    configuration: str,
+    *,
+    excitation: Excitation = "step",
+    seed: int | None = None,
+    hold_s: float | None = None,
+) -> IdentifiedStartup:
+    """Identify the capacity loop's plant.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Its candidates are set aside; plant, workload and horizon are kept for the experiment.
+    configuration : str
+        The pool that is stirred.
+    excitation : {"step", "prbs", "relay"}
+        What stirs the workers wanted.
+    seed : int, optional
+        None: the scenario's.
+    hold_s : float, optional
+        How long one size lasts; by default a tenth of the run for a step, a fiftieth for the sequence.
+
+    Raises
+    ------
+    UserError
+        The plant has no workers to move, readings are older than a tick, or the record does not fix a model.
+    """
+    name = pool_of(scenario, configuration)
+    assert isinstance(scenario.plant, ClusterPlant)
+    period_s = scenario.control.capacity_period_s
+    if period_s < scenario.telemetry.age_s:
+        raise UserError(
+            f"control.capacity_period_s = {period_s:g} is shorter than the age of the readings, telemetry.age_s = "
+            f"{scenario.telemetry.age_s:g}: what a tick stirs is seen after the next; raise it to that age or above"
+        )
+    low, high = _sizes(scenario, name)
+    hold = max(hold_s or scenario.horizon_s / (10 if excitation == "step" else 50), period_s)
+    law: dict[str, object] = {"kind": excitation, "configuration": name, "low_workers": low, "high_workers": high}
+    if excitation == "relay":
+        law |= {"threshold_workers": (low + high) / 2}
+    else:
+        law |= {"hold_s": ceil(hold / period_s - 1e-9) * period_s}
+    t, u, y = _experiment(scenario, law, name, low, period_s, seed)
+    found = _fitted(t, u, y, low)
+    stationary(found.residual, y)
+    ups = t[np.flatnonzero(np.diff(u) > 0)]
+    return IdentifiedStartup(
+        configuration=name,
+        low_workers=low,
+        high_workers=high,
+        gain_ratio=found.up.gain,
+        gain_ci_ratio=found.gain_ci,
+        dead_time_s=found.up.dead_time_s,
+        dead_time_ci_s=found.up_dead_time_ci_s,
+        tau_s=found.up.tau_s,
+        tau_ci_s=found.up_tau_ci_s,
+        down_dead_time_s=found.down.dead_time_s,
+        down_dead_time_ci_s=found.down_dead_time_ci_s,
+        down_tau_s=found.down.tau_s,
+        down_tau_ci_s=found.down_tau_ci_s,
+        explained_ratio=found.explained,
+        white=found.white,
+        excitation=excitation,
+        source=f"open-loop {excitation} experiment" if excitation != "relay" else "relay experiment",
+        declared_s=startup_s(scenario.plant.configurations[name]),
+        arx=difference_equation(t, _arrived(t, u, low, found), y, 0.0),
+        ultimate_period_s=float(np.diff(ups).mean()) if excitation == "relay" and len(ups) > 1 else None,
+    )
+
+
+def _sizes(scenario: Scenario, name: str) -> tuple[int, int]:
+    assert isinstance(scenario.plant, ClusterPlant)
+    workers: dict[str, int] = {}
+    for pool in scenario.plant.pools:
+        workers[pool.configuration] = workers.get(pool.configuration, 0) + pool.workers
+    low, spare = workers.get(name, 0), workers.get(str(scenario.reconfigure.reserve), 0)
+    if spare == 0:
+        raise UserError(f"plant.pools: no worker of {scenario.reconfigure.reserve}, the reserve, so none can start")
+    # Half as many again: a worker on its way cannot be called back, so another is given up for it.
+    return low, low + min(max(low // 2, 1), spare)
+
+
+def _experiment(
+    scenario: Scenario, law: Mapping[str, object], name: str, low: int, period_s: float, seed: int | None
+) -> tuple[Floats, Floats, Floats]:
+    # Whole samples a tick, so that the workers wanted change between samples and the record holds them exactly.
+    a_tick = min(max(floor(MOST_SAMPLES * period_s / scenario.horizon_s), 1), MOST_A_TICK)
+    step = period_s / a_tick
+    excited = Candidate.model_validate({"name": "excited", "capacity": {**law, "period_s": period_s}})
+    record = scenario.record.model_copy(update={"signal_bin_s": step})
+    made = scenario.model_copy(update={"candidates": (excited,), "expect": {}, "record": record, "warmup_s": 0.0})
+    done = run(made, seed=seed)
+    ready = done.signals[f"pool.{name}.active_workers_mean"].to_numpy(dtype=np.float64)
+    t = np.asarray(np.arange(len(ready)) * step, dtype=np.float64)
+    u = np.full(len(t), float(low))
+    for at_s, wanted in _orders(done.data.events, name):
+        u[t >= at_s - 1e-9 * period_s] = wanted
+    # A gauge is read as its bin ends, which is where the next sample stands.
+    return t, u, np.asarray(np.concatenate([[float(low)], ready[:-1]]), dtype=np.float64)
+
+
+def _orders(events: Iterable[Mapping[str, Any]], name: str) -> Iterable[tuple[float, float]]:
+    for event in events:
+        if event["kind"] == "command" and event["slot"] == "capacity":
+            wanted = event["command"].get("target_workers", {})
+            if name in wanted:
+                yield float(event["at_s"]), float(wanted[name])
+
+
+def _fitted(t: Floats, u: Floats, y: Floats, low: int) -> TwoWayFit:
+    span = float(t[-1])
+    longer = "lengthen horizon_s, or hold each size longer (--hold-s)"
+    try:
+        found = fit_two_way(t, u, y, rest=low, most_dead_time_s=span / LEAST_STARTS)
+    except ValueError as error:
+        raise UserError(f"no model was found: {error}: {longer}") from error
+    start_s = found.up.dead_time_s + found.up.tau_s
+    if start_s > span / LEAST_STARTS * (1 - 1e-3):
+        raise UserError(
+            f"the record is too short: {span:g} s hold fewer than {LEAST_STARTS:g} starts of {start_s:.3g} s or more; "
+            f"set horizon_s to {10 * ceil(LEAST_STARTS * start_s * 2 / 10):g} or above"
+        )
+    if found.explained < LEAST_EXPLAINED or found.gain_ci > MOST_GAIN_ERROR * found.up.gain:
+        raise UserError(
+            f"the record does not fix a model (explained {found.explained:.0%}, gain {found.up.gain:.3g} +- "
+            f"{found.gain_ci:.2g}): {longer}"
+        )
+    return found
+
+
+def _arrived(t: Floats, u: Floats, low: int, found: TwoWayFit) -> Floats:
+    step = float(t[1] - t[0])
+
+    # The input as it comes to the pool: each way delayed by its own dead time, so that one difference equation fits.
+    def late(x: Floats, dead_time_s: float) -> Floats:
+        whole = round(dead_time_s / step)
+        return np.concatenate([np.zeros(whole), x[: len(x) - whole]])
+
+    up, down = split(u, float(low))
+    return late(up, found.up.dead_time_s) + late(down, found.down.dead_time_s)

@@ -64,25 +64,27 @@ class _Timer(_Handle):
 
 
 class _OrderedTask(asyncio.Task[Any]):
-    """Hashes by birth order, so that the sets inside TaskGroup and asyncio.wait iterate alike in every run.
+    """Hashes by birth order, so that the sets inside TaskGroup and asyncio.wait iterate alike in every run."""
 
-    Asyncio hashes a task while it is being made (to register it), so the first hash is the birth.
-    """
-
-    __slots__ = ("_birth",)
-    _birth: int
+    __slots__ = ("birth",)
+    birth: int
 
     def __hash__(self) -> int:
-        try:
-            return self._birth
-        except AttributeError:
-            loop: VirtualLoop = self.get_loop()  # type: ignore[assignment]  # no other loop makes these
-            loop.births = birth = loop.births + 1
-            self._birth = birth
-            return birth
+        return self.birth
 
     def __eq__(self, other: object) -> bool:
         return self is other
+
+
+_conceive, _bear = asyncio.Task.__new__, asyncio.Task.__init__
+
+
+class _Halt(BaseException):
+    """Ends the run loop from among the callbacks."""
+
+
+def _halt() -> None:
+    raise _Halt
 
 
 class _NullSelector:
@@ -155,12 +157,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
         raise ForeignThread(f"run_in_executor({name}) on a virtual loop: call it directly, or model its duration")
 
     def create_task(self, coro: Any, *, name: str | None = None, context: Context | None = None, **_: Any) -> Any:  # type: ignore[override]  # plainer, see above
-        """Start a task that hashes by its birth order; later Pythons pass more keywords, none of which apply."""
-        if name is None:
-            name = "a task"  # TaskGroup names its tasks afterwards; asyncio would format a name for nothing
-        if context is None:
-            return _OrderedTask(coro, loop=self, name=name)
-        return _OrderedTask(coro, loop=self, name=name, context=context)
+        """Start a task that hashes by its birth order; later Pythons pass more keywords, none of which apply.
+
+        Asyncio hashes a task while it is being made (to register it), so its number is there before it is. TaskGroup
+        names its tasks afterwards; asyncio would format a name for nothing.
+        """
+        task: _OrderedTask = _conceive(_OrderedTask)
+        self.births = task.birth = self.births + 1
+        _bear(task, coro, loop=self, name="a task" if name is None else name, context=context)
+        return task
 
     def create_future(self) -> asyncio.Future[Any]:
         """Return a Future of this loop."""
@@ -244,27 +249,30 @@ class VirtualLoop(asyncio.BaseEventLoop):
             events._set_running_loop(None)
             sys.set_asyncgen_hooks(*hooks)
 
+    def stop(self) -> None:
+        """Stop after the callbacks that are ready now."""
+        if not self._stopping:
+            self._stopping = True
+            self._queue.append((_halt, ()))
+
     def _spin(self) -> None:
         heap, ready, cap, pop = self._heap, self._queue, self._cap, _pop
         popleft = ready.popleft
-        count = 0
+        count = 0  # what ran at this instant
         while True:
             while ready:
-                count += len(ready)
+                run, call = popleft()
+                count += 1
                 if count > cap:
                     raise Livelock(self._story(f"{count} callbacks ran at t = {self._now:.9g} s"))
-                for _ in range(len(ready)):
-                    run, call = popleft()
-                    try:
-                        run(*call)
-                    except (SystemExit, KeyboardInterrupt):
-                        raise
-                    except BaseException as error:
-                        self._report(call, error)
-                if self._stopping:
+                try:
+                    run(*call)
+                except _Halt:
                     return
-            if self._stopping:
-                return
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:
+                    self._report(call, error)
             if not heap:
                 raise Deadlock(self._story(f"nothing is ready and no timer is set at t = {self._now:.9g} s"))
             entry = pop(heap)
@@ -276,10 +284,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self._now = when
                 count = 0
             entry[3] = entry[4] = None  # an entry that is kept must not keep what it held
-            count += 1
-            if count > cap:
-                raise Livelock(self._story(f"{count} events ran at t = {when:.9g} s"))
             fn(arg)
+            count += 1
             while heap and heap[0][0] == when and heap[0][1] == priority:  # one (instant, priority), first come first
                 entry = pop(heap)
                 fn, arg = entry[3], entry[4]
@@ -287,10 +293,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
                     self._dead -= 1
                     continue
                 entry[3] = entry[4] = None
+                fn(arg)
                 count += 1
                 if count > cap:
-                    raise Livelock(self._story(f"{count} events ran at t = {when:.9g} s"))
-                fn(arg)
+                    break
+            if count > cap:
+                raise Livelock(self._story(f"{count} events ran at t = {when:.9g} s"))
 
     def run_handle(self, handle: _Handle) -> None:
         """Run a handle's callback now."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from orchestrator.clock import Clock
-from orchestrator.ledger import FILLING, WAITING, ClassCounts, Ledger, Turn
+from orchestrator.ledger import WAITING, ClassCounts, Ledger, Turn
 from orchestrator.rng import uniform
 from orchestrator.signals import AdmissionCommand
 from orchestrator.turn import ClassName
@@ -142,7 +142,7 @@ class Door:
     def enter(self, turn: Turn) -> None:
         """Put a turn in line; it may be released at once."""
         lane = self._lanes[turn.class_index]
-        if not lane.waiting:  # start-time fair queueing: an idle class saves up no turns
+        if lane is not self._sole and not lane.waiting:  # start-time fair queueing: an idle class saves up no turns
             lane.virtual = max(lane.virtual, self._virtual)
         lane.waiting.append(turn)
         if self._timer is None and not self._pumping:
@@ -202,20 +202,21 @@ class Door:
 
     # ------------------------------------------------ the release
     def _accrue(self, now_s: float) -> None:
-        if self._open and self._rate > 0.0:
-            elapsed_s = now_s - self._phase_s
-            self._phase = min(1.0, self._phase + self._rate * elapsed_s) if elapsed_s > 0.0 else self._phase
+        elapsed_s = now_s - self._phase_s
+        if self._open and self._rate > 0.0 and elapsed_s > 0.0:
+            phase = self._phase + self._rate * elapsed_s
+            self._phase = phase if phase < 1.0 else 1.0
         self._phase_s = now_s
 
     def pump(self) -> None:
         """Release every turn that may go at this instant, and set the timer for the next one."""
         if self._timer is not None or self._pumping or not self._open or not self._told:
             return
-        if self._sole is not None and not self._sole.waiting:
+        sole, rate = self._sole, self._rate
+        if sole is not None and not sole.waiting:
             return
         self._pumping = True  # a release may bring the next arrival, and so this call again
-        rate = self._rate
-        while (lane := self._next_lane()) is not None:
+        while (sole is None or sole.waiting) and (lane := self._next_lane()) is not None:
             if rate < math.inf:
                 now_s = self._clock.now()
                 if now_s != self._phase_s:
@@ -224,7 +225,7 @@ class Door:
                     if rate > 0.0:
                         self._timer = self._clock.at(now_s + (1.0 - self._phase) / rate, self._due, None)
                     break
-                self._phase = max(0.0, self._phase - 1.0)
+                self._phase = 0.0  # it never exceeds 1, and 1 less the rounding counts as 1
             self._release(lane)
         self._pumping = False
 
@@ -235,9 +236,10 @@ class Door:
 
     def _release(self, lane: _Lane) -> None:
         turn = lane.waiting.popleft()
-        self._virtual = lane.virtual
-        lane.virtual += 1.0 / lane.spec.weight
-        self._ledger.move(turn, FILLING, self._clock.now())
+        if lane is not self._sole:
+            self._virtual = lane.virtual
+            lane.virtual += 1.0 / lane.spec.weight
+        self._ledger.release(turn, self._clock.now())
         self._released(turn)
 
     def _drop_gone(self) -> None:

@@ -49,4 +49,8 @@ class Level:
         low, high = self.low, self.high
         self.first = self.low = self.high = value
         self.moment = 0.0
-        return Bin(min(max(mean, low), high), low, high)
+        if mean < low:  # by rounding
+            mean = low
+        elif mean > high:
+            mean = high
+        return Bin(mean, low, high)

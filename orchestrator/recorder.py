@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Mapping, Sequence
+from struct import Struct
 from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from orchestrator.bins import Bins
 from orchestrator.clock import SLEEP, Clock
 from orchestrator.ledger import RETIRED, Ledger, Turn
 from orchestrator.levels import Level
 
-Columns = dict[str, Any]  # Any: array.array of one of several type codes
+Columns = dict[str, NDArray[Any]]  # Any: the columns differ in type
+# A row a turn, packed at once: a record of bytes lies where it was written, eighteen Python objects lie anywhere.
 TURN_COLUMNS = (
-    *(("turn_id", "q"), ("key", "Q"), ("session_id", "q"), ("ordinal", "i"), ("class", "i"), ("arrived_s", "d")),
-    *(("released_s", "d"), ("fill_started_s", "d"), ("filled_s", "d"), ("joined_s", "d"), ("ended_s", "d")),
-    *(("prompt_tokens", "q"), ("cached_tokens", "q"), ("output_tokens", "q"), ("fill_worker", "i")),
+    *(
+        ("turn_id", "q"),
+        ("key", "Q"),
+        ("session_id", "q"),
+        ("ordinal", "i"),
+        ("arrived_s", "d"),
+        ("prompt_tokens", "q"),
+    ),
+    *(("class", "i"), ("released_s", "d"), ("fill_started_s", "d"), ("filled_s", "d"), ("joined_s", "d")),
+    *(("ended_s", "d"), ("cached_tokens", "q"), ("output_tokens", "q"), ("fill_worker", "i")),
     *(("decode_worker", "i"), ("preemptions", "i"), ("outcome", "i")),
 )
+_ROW = Struct("=" + "".join(code for _, code in TURN_COLUMNS))
+_ROW_TYPE = np.dtype([(name, f"={code}") for name, code in TURN_COLUMNS])
+_pack = _ROW.pack
 CHUNK_TURNS = 65_536
-PACK_TURNS = 512  # rows of Python objects become packed columns while they are still in the processor's cache
 
 
 class Sink(Protocol):
@@ -65,8 +78,7 @@ class Recorder:
         self._start_s = 0.0
         self._classes = [counts.name for counts in ledger.classes]
         self._outcomes: dict[str, int] = {"retired": 0}
-        self._rows: list[tuple[float | int, ...]] = []
-        self._columns: Columns = _empty()
+        self._rows = bytearray()
 
     def level(self, name: str) -> Level:
         """Return a new level to be recorded under `name`; before the first bin."""
@@ -93,47 +105,40 @@ class Recorder:
     # ------------------------------------------------ turns and decisions
     def turn(self, turn: Turn) -> None:
         """Add a turn that has ended, or that the end of the run overtook."""
-        view = turn.view
-        code = 0 if turn.stage is RETIRED else self._outcomes.setdefault(turn.outcome, len(self._outcomes))
-        row = (
-            view.turn_id,
-            view.key,
-            view.session_id,
-            view.ordinal,
+        turn_id, key, _, session_id, ordinal, arrived_s, prompt_tokens, _ = turn.view
+        rows = self._rows
+        rows += _pack(
+            turn_id,
+            key,
+            session_id,
+            ordinal,
+            arrived_s,
+            prompt_tokens,
             turn.class_index,
-            view.arrived_s,
             turn.released_s,
             turn.fill_started_s,
             turn.filled_s,
             turn.joined_s,
             turn.ended_s,
-            view.prompt_tokens,
             turn.cached_tokens,
             turn.output_tokens,
             turn.fill_worker,
             turn.decode_worker,
             turn.preemptions,
-            code,
+            0 if turn.stage is RETIRED else self._outcomes.setdefault(turn.outcome, len(self._outcomes)),
         )
-        rows = self._rows
-        rows.append(row)
         if self._moves:
             for at_s, stage in turn.story():
-                self.event("move", at_s, turn_id=view.turn_id, stage=stage)
-        if len(rows) >= PACK_TURNS:
-            self._pack()
-            if len(self._columns["turn_id"]) >= CHUNK_TURNS:
-                self._flush()
-
-    def _pack(self) -> None:
-        for column, values in zip(self._columns.values(), zip(*self._rows)):
-            column.extend(values)
-        self._rows.clear()
+                self.event("move", at_s, turn_id=turn_id, stage=stage)
+        if len(rows) >= CHUNK_TURNS * _ROW.size:
+            self._flush()
 
     def _flush(self) -> None:
-        if self._columns["turn_id"]:
-            self._sink.turns(self._columns, self._classes, list(self._outcomes))
-            self._columns = _empty()
+        if self._rows:
+            table = np.frombuffer(self._rows, _ROW_TYPE)
+            columns = {name: np.ascontiguousarray(table[name]) for name, _ in TURN_COLUMNS}
+            self._sink.turns(columns, self._classes, list(self._outcomes))
+            self._rows = bytearray()
 
     def event(self, kind: str, at_s: float, **what: object) -> None:
         """Record one decision."""
@@ -145,10 +150,5 @@ class Recorder:
             now_s - self._start_s > 1e-9 * self._bin_s or self._bins.pending()
         ):  # k * bin_s may miss the horizon by a bit
             self._bin(now_s)
-        self._pack()
         self._flush()
         self._sink.signals(self._bins.columns())
-
-
-def _empty() -> Columns:
-    return {name: array(code) for name, code in TURN_COLUMNS}

@@ -2,14 +2,16 @@
 
 Readings carry `now_s` (the tick) and `at_s` (when the sample was taken); `None` means not measured. Commands are
 absolute; `None` leaves a thing alone. A slot's command holds only its own fields, so a law cannot reach past them.
+What a plant fills in at each reading is a NamedTuple, a fifth of the cost of a frozen dataclass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 from orchestrator.turn import ClassName, ConfigurationName
 
@@ -29,8 +31,7 @@ class Role(StrEnum):
     IDLE = "idle"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassReading:
+class ClassReading(NamedTuple):
     """One service class at the front door."""
 
     backlog_turns: float
@@ -130,8 +131,7 @@ class CapacityCommand:
     in_flight_setpoint_turns: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolReading:
+class PoolReading(NamedTuple):
     """One pool (the workers of one configuration), kept as counters by the plant.
 
     `busy_slots` counts turns in decode batches or in fill; `queued_tokens` waits at fill workers. `served_total` and
@@ -255,15 +255,14 @@ class RetentionReading:
     applied: RetentionCommand
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlantReading:
+class PlantReading(NamedTuple):
     """Counters of the plant; reading them costs O(pools)."""
 
     at_s: float
     pools: Mapping[ConfigurationName, PoolReading]
     tiers: tuple[TierReading, ...] = ()
     reuse: tuple[ReuseReading, ...] = ()
-    extra: Mapping[str, float] = field(default_factory=dict)
+    extra: Mapping[str, float] = MappingProxyType({})
 
 
 Readings = AdmissionReading | BatchReading | CapacityReading | DemandReading | RetentionReading

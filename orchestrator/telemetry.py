@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -145,8 +145,7 @@ class Telemetry:
 
         def shaken_pool(pool: PoolReading) -> PoolReading:
             used = pool.kv_used_tokens
-            return replace(
-                pool,
+            return pool._replace(
                 busy_slots=shaken(pool.busy_slots),
                 queued_turns=shaken(pool.queued_turns),
                 queued_tokens=shaken(pool.queued_tokens),
@@ -159,5 +158,5 @@ class Telemetry:
             ready=shaken(sample.ready),
             decoding=shaken(sample.decoding),
             in_flight=shaken(sample.in_flight),
-            plant=replace(sample.plant, pools={name: shaken_pool(p) for name, p in sample.plant.pools.items()}),
+            plant=sample.plant._replace(pools={name: shaken_pool(p) for name, p in sample.plant.pools.items()}),
         )

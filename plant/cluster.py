@@ -71,11 +71,11 @@ class Cluster:
         self._desk = desk = FrontDesk(truths, self._store, self._largest)
         self._progress = desk.progress
         self._fleet = Fleet(clock, racks, configurations, pools, desk, load_stream)
-        self._sites = self._fleet.sites
+        self._sites, self.pools = self._fleet.sites, self._fleet.pools
         self.tiers: TieredStore | None = None
         if kv is not None:
             check_fits(kv, configurations)
-            rebuild_s = partial(prefill_s, list(self._fleet.pools.values()))
+            rebuild_s = partial(prefill_s, list(self.pools.values()))
             self.tiers = tiers = TieredStore(clock, kv, self._fleet.links, self._rack, rebuild_s)
             self._store = tiers
             desk.use(tiers, clock.now)
@@ -228,7 +228,7 @@ class Cluster:
             "late_facts_total": float(self._desk.late),
             "overflow_total": float(self._desk.overflows),
         }
-        pools = {name: pool.reading(now) for name, pool in self._fleet.pools.items()}
+        pools = {name: pool.reading(now) for name, pool in self.pools.items()}
         tiers = self.tiers
         if tiers is None:
             return PlantReading(at_s=now, pools=pools, extra=extra)
@@ -265,7 +265,7 @@ class Cluster:
             applied = self.tiers.apply(command)
             return Applied(applied, applied != command)
         named = command.configuration
-        pools = self._fleet.pools
+        pools = self.pools
         clipped = False
         batch, chunk = command.batch_cap_turns, command.chunk_cap_tokens
         for pool in pools.values() if named is None else (pools[named],):

@@ -48,11 +48,15 @@ class Pool:
         self.kv_base_tokens = self.kv_rate_tokens_per_s = 0.0
         self.step_sum_s, self.stepping = 0.0, 0
 
+    def kv_used_tokens(self, now_s: float) -> int:
+        """Return the KV positions in use at `now_s`, >= 0."""
+        used = round(self.kv_base_tokens + self.kv_rate_tokens_per_s * now_s)
+        return used if used > 0 else 0
+
     def reading(self, now_s: float) -> PoolReading:
         """Return the counters as they stand at `now_s`."""
         spec = self.spec
         capacity = spec.kv_capacity_tokens
-        used = round(self.kv_base_tokens + self.kv_rate_tokens_per_s * now_s)
         return PoolReading(
             configuration=spec.name,
             role=spec.role,
@@ -66,7 +70,7 @@ class Pool:
             served_total=self.served_total,
             tokens_total=self.tokens_total,
             preempted_total=self.preempted_total,
-            kv_used_tokens=None if capacity is None else max(0, used),
+            kv_used_tokens=None if capacity is None else self.kv_used_tokens(now_s),
             kv_capacity_tokens=None if capacity is None else capacity * self.active,
             step_s=self.step_sum_s / self.stepping if self.stepping else None,
             service_per_worker_per_s=self.service_per_worker_per_s(),

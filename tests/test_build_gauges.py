@@ -3,37 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 
-import pytest
-
+from orchestrator.signals import Role
+from orchestrator.turn import ConfigurationName
+from plant.pool import Pool
+from plant.rack import ConfigurationSpec
 from scenarios.build.gauges import watch_pools
 
 
 class Clock:
-    now_s = 0.0
-
     def now(self) -> float:
-        return self.now_s
-
-
-class Plant:
-    """Two pools, one with memory; it counts how often it is read."""
-
-    def __init__(self) -> None:
-        self.reads, self.busy = 0, 3
-
-    def read(self) -> SimpleNamespace:
-        self.reads += 1
-        pools = {
-            "fill": SimpleNamespace(
-                active_workers=2, busy_slots=self.busy, kv_used_tokens=None, kv_capacity_tokens=None
-            ),
-            "decode": SimpleNamespace(
-                active_workers=3, busy_slots=2 * self.busy, kv_used_tokens=10 * self.busy, kv_capacity_tokens=120
-            ),
-        }
-        return SimpleNamespace(pools=pools)
+        return 2.0
 
 
 class Recorder:
@@ -44,15 +24,24 @@ class Recorder:
         self.gauges[name] = read
 
 
-def test_each_pool_is_recorded_and_the_plant_is_read_once_a_bin() -> None:
-    recorder, plant, clock = Recorder(), Plant(), Clock()
-    watch_pools(recorder, plant, clock)  # type: ignore[arg-type]  # fakes with what is used
+def pool(capacity_tokens: int | None) -> Pool:
+    spec = ConfigurationSpec(
+        name=ConfigurationName("any"), role=Role.AGGREGATED, times=None, slots=8, kv_capacity_tokens=capacity_tokens
+    )
+    made = Pool(spec)
+    made.active = 2
+    return made
+
+
+def test_each_pool_is_recorded_as_it_stands_when_the_bin_ends() -> None:
+    recorder, fill, decode = Recorder(), pool(None), pool(60)
+    pools = {ConfigurationName("fill"): fill, ConfigurationName("decode"): decode}
+    watch_pools(recorder, pools, Clock())  # type: ignore[arg-type]  # fakes with what is used
     both = {f"pool.{name}.{of}" for name in ("fill", "decode") for of in ("busy_slots", "active_workers")}
     assert set(recorder.gauges) == {*both, "pool.decode.kv_used_ratio"}
-    clock.now_s, plant.busy, before = 1.0, 6, plant.reads
+    fill.busy_slots, decode.busy_slots = 6, 12
+    decode.kv_base_tokens, decode.kv_rate_tokens_per_s = 20.0, 20.0
     found = {name: read() for name, read in recorder.gauges.items()}
-    assert found["pool.fill.busy_slots"] == 6.0
-    assert found["pool.decode.busy_slots"] == 12.0
-    assert found["pool.decode.active_workers"] == 3.0
-    assert found["pool.decode.kv_used_ratio"] == pytest.approx(0.5)
-    assert plant.reads == before + 1
+    assert (found["pool.fill.busy_slots"], found["pool.decode.busy_slots"]) == (6, 12)
+    assert (found["pool.fill.active_workers"], found["pool.decode.active_workers"]) == (2, 2)
+    assert found["pool.decode.kv_used_ratio"] == 60 / 120

@@ -32,8 +32,7 @@ def path(law: Any, need: Callable[[int], float], *, start: int, ticks: int, dela
         serving = asked[-1 - delay]
         y = cast(CapacityReading, steady("capacity", k, TICK_S, 0.5))
         turns = round(need(k) * UNIT)
-        decode = replace(
-            pool("decode", workers=serving, load=0.5, rate_per_s=1.0, at_s=k * TICK_S),
+        decode = pool("decode", workers=serving, load=0.5, rate_per_s=1.0, at_s=k * TICK_S)._replace(
             busy_slots=turns,
             slots=10 * UNIT * serving,
             queued_turns=0,
@@ -117,7 +116,7 @@ def test_the_floor_follows_the_forecast() -> None:
 def test_the_queue_model_gives_the_fewest_workers_that_meet_the_wait() -> None:
     law = QueueModel(EVERY, configurations=("decode",), wait_s=0.5, most_workers=1000, tau_s=0.0)
     y = cast(CapacityReading, steady("capacity", 1, TICK_S, 1.0))  # 40 turns/s, 4 turns/s a worker
-    command = law.act(replace(y, pools={n: replace(p, active_workers=1) for n, p in y.pools.items()}))
+    command = law.act(replace(y, pools={n: p._replace(active_workers=1) for n, p in y.pools.items()}))
     assert command.target_workers is not None
     (n,) = command.target_workers.values()
 

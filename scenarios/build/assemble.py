@@ -75,10 +75,10 @@ def orchestrator(
         [make() for _ in routers],
         sink,
     )
-    if isinstance(scenario.plant, ClusterPlant):
-        watch_pools(made.recorder, plant, clock)
-    if isinstance(plant, Cluster) and plant.tiers is not None:
-        watch_tiers(made.recorder, plant.tiers)
+    if isinstance(plant, Cluster):
+        watch_pools(made.recorder, plant.pools, clock)
+        if plant.tiers is not None:
+            watch_tiers(made.recorder, plant.tiers)
     return made, source
 
 

@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from orchestrator.clock import Clock
-from orchestrator.ports import Plant
 from orchestrator.recorder import Recorder
-from orchestrator.signals import PlantReading, PoolReading
 from orchestrator.turn import ConfigurationName
 from plant.kv.spec import NETWORK, NODE, SSD, TIER_NAMES
 from plant.kv.tiered import TieredStore
+from plant.pool import Pool
 
 
-def watch_pools(recorder: Recorder, plant: Plant, clock: Clock) -> None:
+def watch_pools(recorder: Recorder, pools: Mapping[ConfigurationName, Pool], clock: Clock) -> None:
     """Record `pool.<configuration>.busy_slots`, `.active_workers` and, with memory, `.kv_used_ratio`, bin by bin."""
-    last: tuple[float, PlantReading] = (clock.now(), plant.read())
 
-    def pool(name: ConfigurationName) -> PoolReading:
-        nonlocal last
-        if last[0] != clock.now():  # one reading serves all gauges of a bin
-            last = (clock.now(), plant.read())
-        return last[1].pools[name]
+    def busy(pool: Pool) -> Callable[[], float]:
+        return lambda: pool.busy_slots
 
-    def busy(name: ConfigurationName) -> Callable[[], float]:
-        return lambda: float(pool(name).busy_slots)
+    def workers(pool: Pool) -> Callable[[], float]:
+        return lambda: pool.active
 
-    def workers(name: ConfigurationName) -> Callable[[], float]:
-        return lambda: float(pool(name).active_workers)
+    def kv(pool: Pool, capacity_tokens: int) -> Callable[[], float]:
+        return lambda: pool.kv_used_tokens(clock.now()) / (capacity_tokens * pool.active or 1)
 
-    def kv(name: ConfigurationName) -> Callable[[], float]:
-        return lambda: (pool(name).kv_used_tokens or 0) / (pool(name).kv_capacity_tokens or 1)
-
-    for name, at_start in last[1].pools.items():
-        recorder.gauge(f"pool.{name}.busy_slots", busy(name))
-        recorder.gauge(f"pool.{name}.active_workers", workers(name))
-        if at_start.kv_capacity_tokens:
-            recorder.gauge(f"pool.{name}.kv_used_ratio", kv(name))
+    for name, pool in pools.items():
+        recorder.gauge(f"pool.{name}.busy_slots", busy(pool))
+        recorder.gauge(f"pool.{name}.active_workers", workers(pool))
+        capacity_tokens = pool.spec.kv_capacity_tokens
+        if capacity_tokens and pool.active:
+            recorder.gauge(f"pool.{name}.kv_used_ratio", kv(pool, capacity_tokens))
 
 
 def watch_tiers(recorder: Recorder, tiers: TieredStore) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, get_type_hints
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -63,10 +63,10 @@ def _field(name: str, kind: str, value: float, missing: bool) -> Any:
 
 
 def _drawn(draw: Any, made: type[Any], skip: tuple[str, ...] = ()) -> dict[str, Any]:
-    named = [f for f in fields(made) if f.name not in skip]
+    named = {name: str(kind) for name, kind in get_type_hints(made).items() if name not in skip}
     values = draw(st.lists(st.sampled_from(VALUES), min_size=len(named), max_size=len(named)))
     missing = draw(st.lists(st.booleans(), min_size=len(named), max_size=len(named)))
-    return {f.name: _field(f.name, str(f.type), v, gone) for f, v, gone in zip(named, values, missing)}
+    return {name: _field(name, kind, v, gone) for (name, kind), v, gone in zip(named.items(), values, missing)}
 
 
 @st.composite

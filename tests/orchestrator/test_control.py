@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from orchestrator.clock import TICK
 from orchestrator.control import decided
-from orchestrator.ledger import FILLING, Ledger
+from orchestrator.ledger import Ledger
 from orchestrator.ports import Every, On
 from orchestrator.readings import Smoother
 from orchestrator.signals import (
@@ -195,7 +195,7 @@ def test_noise_has_the_stated_spread_and_no_bias_and_comes_again_with_the_seed()
     async def main(clock: VirtualClock) -> list[int]:
         ledger = Ledger([CHAT])
         for number in range(1000):
-            ledger.move(ledger.arrive(TurnView(TurnId(number), 0, CHAT, 0, 0, 0.0, 1, EMPTY_CHAIN)), FILLING, 0.0)
+            ledger.release(ledger.arrive(TurnView(TurnId(number), 0, CHAT, 0, 0, 0.0, 1, EMPTY_CHAIN)), 0.0)
 
         def take() -> Sample:
             return take_sample(clock.now(), ledger, 8, None, PlantReading(at_s=clock.now(), pools={}))

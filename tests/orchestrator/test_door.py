@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from orchestrator.admission import ClassSpec, Door, DoorLimits
 from orchestrator.clock import TICK
-from orchestrator.ledger import READY, Ledger, Stage, Turn
+from orchestrator.ledger import FILLING, READY, WAITING, Ledger, Turn
 from orchestrator.signals import AdmissionCommand
 from orchestrator.turn import EMPTY_CHAIN, ClassName, TurnId, TurnView
 from orchestrator.virtual_clock import VirtualClock, run_virtual
@@ -292,7 +292,7 @@ def test_caps_hold_at_every_release_and_nothing_waits_that_may_go(
         seen = 0
         for what in comes:
             if what == "end":
-                live = [t for t in front.turns.values() if t.stage is Stage.FILLING]
+                live = [t for t in front.turns.values() if t.stage is FILLING]
                 if live:
                     flying[live[0].view.class_name] -= 1
                     front.end(live[0].view.turn_id)
@@ -307,11 +307,11 @@ def test_caps_hold_at_every_release_and_nothing_waits_that_may_go(
             seen = len(front.released)
             assert sum(flying.values()) <= cap
             for name in (A, B, C):
-                waits = any(t.stage is Stage.WAITING and t.view.class_name == name for t in front.turns.values())
+                waits = any(t.stage is WAITING and t.view.class_name == name for t in front.turns.values())
                 kept = sum(max(0, n - flying[other]) for other, n in reserves.items() if other != name)
                 could = sum(flying.values()) < cap - kept and flying[name] < caps.get(name, 99)
                 assert not (waits and could), f"{name} waits and might go"
-            assert front.door.backlog() == front.ledger.count(Stage.WAITING)
+            assert front.door.backlog() == front.ledger.count(WAITING)
 
     run_virtual(main)
 

@@ -10,9 +10,12 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from orchestrator.errors import InvalidTransition
 from orchestrator.ledger import (
     DECODING,
+    FAILED,
     FILLING,
     READY,
+    REJECTED,
     RETIRED,
+    STAGES,
     TRANSITIONS,
     WAITING,
     Ledger,
@@ -61,6 +64,8 @@ class LedgerMachine(RuleBasedStateMachine):
             if start is DECODING and to is READY:
                 self.ledger.preempt(turn, self.now_s)
                 self.preempted += 1
+            elif start is WAITING:
+                self.ledger.release(turn, self.now_s)
             else:
                 self.ledger.move(turn, to, self.now_s)
             self.stages[turn.view.turn_id] = to
@@ -72,7 +77,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(turn=consumes(live), how=st.sampled_from(["retire", "reject", "fail"]), bucket=st.sampled_from(["a", "b"]))
     def end(self, turn: Turn, how: str, bucket: str) -> None:
-        start, to = turn.stage, {"retire": RETIRED, "reject": Stage.REJECTED, "fail": Stage.FAILED}[how]
+        start, to = turn.stage, {"retire": RETIRED, "reject": REJECTED, "fail": FAILED}[how]
         allowed = to in TRANSITIONS.get(start, ())
         argument = 5 if how == "retire" else bucket
         if allowed:
@@ -86,7 +91,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @invariant()
     def every_turn_is_in_one_place(self) -> None:
         self.ledger.check()
-        for stage in Stage:
+        for stage in STAGES:
             assert self.ledger.count(stage) == sum(s is stage for s in self.stages.values())
         assert self.ledger.preempted == self.preempted
 
@@ -99,7 +104,7 @@ test_the_ledger_conserves_turns_under_any_sequence_of_moves = LedgerMachine.Test
 def test_a_forbidden_move_tells_the_turns_story(stories: bool) -> None:
     ledger = Ledger(CLASSES, stories=stories)
     turn = ledger.arrive(view(7, at_s=1.5))
-    ledger.move(turn, FILLING, 2.0)
+    ledger.release(turn, 2.0)
     ledger.first_token(turn, 3.25)
     ledger.move(turn, READY, 3.25)
     with pytest.raises(InvalidTransition, match=r"turn 7 may not go from ready to retired") as caught:
@@ -112,7 +117,8 @@ def test_a_forbidden_move_tells_the_turns_story(stories: bool) -> None:
 def test_a_kept_story_holds_every_visit_to_the_batch() -> None:
     ledger = Ledger(CLASSES, stories=True)
     turn = ledger.arrive(view(1))
-    for at_s, to in enumerate((FILLING, READY, DECODING), 1):
+    ledger.release(turn, 1.0)
+    for at_s, to in enumerate((READY, DECODING), 2):
         ledger.move(turn, to, at_s)
     ledger.preempt(turn, 4.0)
     ledger.move(turn, DECODING, 5.0)
@@ -125,7 +131,7 @@ def test_an_ended_turn_goes_nowhere() -> None:
     ledger = Ledger(CLASSES)
     turn = ledger.arrive(view(1))
     ledger.reject(turn, "shed", 1.0)
-    for to in Stage:
+    for to in STAGES:
         with pytest.raises(InvalidTransition):
             ledger.move(turn, to, 2.0)
     assert turn.outcome == "rejected:shed"

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from scenarios.cli import app
 from scenarios.leaderboard.ranking import ranked
+from scenarios.run.execute import run
 from scenarios.schema.load import library, load
 from scenarios.suite.execute import Row, run_suite
 from scenarios.suite.members import LEADERBOARD, names
@@ -32,10 +33,19 @@ def test_re_enactments_name_the_public_report() -> None:
 
 @pytest.mark.slow
 def test_a_planner_of_thresholds_never_rests_and_ours_does() -> None:
-    rows = run_suite(["planner_tick"])
+    rows = run_suite(["planner_tick", "planner_tick_instant"])
     assert [(row.candidate, check) for row in rows for check in row.checks if not check["ok"]] == []
+    rows = [row for row in rows if row.scenario == "planner_tick"]
     late = {row.candidate: row.summary["latency"]["ttft_s"]["p99"] for row in rows}
     assert late["thresholds"] > 10 * late["static_pair"]
+
+
+@pytest.mark.slow
+def test_where_workers_start_at_once_the_cycle_is_two_ticks_long_whatever_the_tick_is() -> None:
+    scenario = load("planner_tick_instant", ["control.capacity_period_s=20", "record.signal_bin_s=1"])
+    verdict = run(scenario, "thresholds").summary["verdict"]["workers_active"]
+    assert verdict["verdict"] in ("limit_cycle", "quasi_cycle")
+    assert verdict["period_s"] == pytest.approx(40.0, rel=0.05)
 
 
 @pytest.mark.slow

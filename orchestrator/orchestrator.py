@@ -205,10 +205,10 @@ class Orchestrator:
             refusal = "context_overflow"
         if refusal is not None:
             self.ledger.reject(turn, refusal, self._clock.now())
-            self.recorder.event("rejected", self._clock.now(), turn_id=view.turn_id, bucket=refusal)
+            self.recorder.event("rejected", self._clock.now(), turn_id=turn.turn_id, bucket=refusal)
             self._finish(turn)
             return
-        self._turns[view.turn_id] = turn
+        self._turns[turn.turn_id] = turn
         self._door.enter(turn)
         if self.loops.awaited:
             self.loops.happened("arrival")
@@ -218,7 +218,7 @@ class Orchestrator:
 
     def _released(self, turn: Turn) -> None:
         """The door has let a turn in: its coroutine begins."""
-        turn_id = turn.view.turn_id
+        turn_id = turn.turn_id
         life = self._journey.travel(turn)
         turn.task = self._group.create_task(life, name=f"turn {turn_id}", context=self._context)
         self._source.admitted(turn_id, turn.released_s)
@@ -243,7 +243,7 @@ class Orchestrator:
             self._finish(turn)
 
     def _finish(self, turn: Turn) -> None:
-        turn_id = turn.view.turn_id
+        turn_id = turn.turn_id
         self._turns.pop(turn_id, None)
         turn.task = None
         self.recorder.turn(turn)
@@ -264,7 +264,7 @@ class Orchestrator:
     # ------------------------------------------------ workers
     def _lost(self, turn: Turn, why: str) -> None:
         self._hear_facts()
-        self.recorder.event("retry", self._clock.now(), turn_id=turn.view.turn_id, why=why)
+        self.recorder.event("retry", self._clock.now(), turn_id=turn.turn_id, why=why)
 
     def _hear_facts(self) -> None:
         for fact in self._plant.facts():

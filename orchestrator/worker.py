@@ -71,7 +71,7 @@ class Worker:
     def give(self, turn: Turn) -> None:
         """Add a turn to the load."""
         self.load_turns += 1
-        self.load_tokens += turn.view.prompt_tokens
+        self.load_tokens += turn.prompt_tokens
         for pool in self.pools:
             if pool.heap is not None:
                 pool.changed(self)
@@ -79,7 +79,7 @@ class Worker:
     def free(self, turn: Turn) -> None:
         """Take a turn off the load, and let the lines of its pools move up."""
         self.load_turns -= 1
-        self.load_tokens -= turn.view.prompt_tokens
+        self.load_tokens -= turn.prompt_tokens
         for pool in self.pools:
             if pool.heap is not None:
                 pool.changed(self)

@@ -49,6 +49,8 @@ class FrontDesk:
         self.prompt_tokens += turn.prompt_tokens
         self.hit_tokens += job.cached_tokens
         job.work = None
+        if job.fetch is not None and job.fetch.done_s is not None:
+            job.fetch = None  # it knows its job: a cycle of references would outlive both
         place = job.place.id
         self._store.put(turn, turn.prompt_tokens, place, BUSY)
         if self.lying is not None:
@@ -103,6 +105,7 @@ class FrontDesk:
                 self.progress[job.turn.turn_id] = job.generated_tokens
             if job.fetch is not None:
                 job.fetch.cancel()
+                job.fetch = None
             self._throw(job, WorkerLost(text))
         for shipment in shipments:
             shipment.work.set_exception(WorkerLost(text))

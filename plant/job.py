@@ -139,6 +139,7 @@ class Job:
         self.work = None
         if self.fetch is not None:
             self.fetch.cancel()
+            self.fetch = None
         if self.state == FETCHING:
             self.state = OVER
         else:

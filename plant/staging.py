@@ -29,7 +29,11 @@ def left_kv(kv: KvRef, epoch: int) -> LeftKv:
 
 
 class Shipment:
-    """One context on its way to a dock. `gone` tells whether what it comes from has been lost meanwhile."""
+    """One context on its way to a dock. `gone` tells whether what it comes from has been lost meanwhile.
+
+    A shipment, its promise and its transfer know one another until it is struck off; then they part, so that no cycle
+    of references outlives it.
+    """
 
     __slots__ = ("_dock", "_staged", "gone", "transfer", "work")
 
@@ -41,16 +45,22 @@ class Shipment:
 
     def arrived(self, _: Transfer) -> None:
         """The last byte is there, unless the source was cut off on the way."""
-        self._dock.forget(self)
+        self._part()
         if self.gone is not None and self.gone():
             self.work.set_exception(WorkerLost("the worker that held the state was lost while it was moved"))
         else:
             self.work.set_result(self._staged)
 
     def _withdraw(self, _: Work[Staged]) -> None:
+        transfer = self.transfer
+        self._part()
+        if transfer is not None:
+            transfer.cancel()
+
+    def _part(self) -> None:
         self._dock.forget(self)
-        if self.transfer is not None:
-            self.transfer.cancel()
+        self.transfer = None
+        del self.work.withdraw
 
 
 class Dock:

@@ -67,4 +67,4 @@ def test_a_turn_has_no_way_to_its_truth() -> None:
     assert not hasattr(view, "output_tokens")
     assert not hasattr(view, "__dict__"), "nothing can be hung on it"
     ledger = importlib.import_module("orchestrator.ledger")
-    assert ledger.Turn(view, 0).output_tokens == 0, "known once it is retired"
+    assert ledger.Turn(view, view.turn_id, view.prompt_tokens, 0).output_tokens == 0, "known once it is retired"

@@ -118,14 +118,10 @@ class Pool:
             self.line.append((turn, waiter))
         return waiter
 
-    async def given(self, turn: Turn, waiter: asyncio.Future[Worker]) -> Worker:
-        """Wait in line for a worker."""
-        try:
-            return await waiter
-        except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled():
-                waiter.result().free(turn)
-            raise
+    def take_back(self, turn: Turn, waiter: asyncio.Future[Worker]) -> None:
+        """Free the worker that a turn was given while it was cancelled in line, if it was."""
+        if waiter.done() and not waiter.cancelled():
+            waiter.result().free(turn)
 
     def _choose(self, turn: TurnView) -> Worker | None:
         sole = self.sole

@@ -113,7 +113,14 @@ class Journey:
     async def _fill(self, turn: Turn, again: bool) -> tuple[Worker | None, Filled]:
         """Fill on some worker. An aggregated worker is kept: its slot and memory serve the decode too."""
         pool = self._fill_pool(turn)
-        worker = pool.place(turn, again) or await pool.given(turn, pool.line_up(turn, again))
+        worker = pool.place(turn, again)
+        if worker is None:
+            waiter = pool.line_up(turn, again)
+            try:
+                worker = await waiter
+            except asyncio.CancelledError:
+                pool.take_back(turn, waiter)
+                raise
         kept = False
         try:
             turn.fill_worker = worker.id
@@ -138,7 +145,7 @@ class Journey:
         finally:
             if not kept:
                 worker.free(turn)
-        turn.fill_started_s, turn.cached_tokens = filled.started_s, filled.cached_tokens
+        _, turn.fill_started_s, turn.cached_tokens = filled
         self._ledger.move(turn, READY, now_s)
         return (worker if kept else None), filled
 
@@ -168,10 +175,15 @@ class Journey:
         try:
             while True:
                 inside = held is not None and left is None
-                if back is not None:
-                    worker = await pool.given(turn, back)
+                if back is None and (placed := held or pool.place(turn, again)) is not None:
+                    worker = placed
                 else:
-                    worker = held or pool.place(turn, again) or await pool.given(turn, pool.line_up(turn, again))
+                    back = back or pool.line_up(turn, again)
+                    try:
+                        worker = await back
+                    except asyncio.CancelledError:
+                        pool.take_back(turn, back)
+                        raise
                 held = back = None
                 try:
                     turn.decode_worker = worker.id
@@ -198,9 +210,8 @@ class Journey:
                         worker.serve()
                     if worker.hands_over:
                         self._handover.ask(turn, worker)
-                    done = await future
-                    turn.joined_s = done.joined_s
-                    ledger.retire(turn, done.output_tokens, self._clock.now())
+                    turn.joined_s, output_tokens, _ = await future
+                    ledger.retire(turn, output_tokens, self._clock.now())
                     return
                 except Preempted:
                     ledger.preempt(turn, self._clock.now())

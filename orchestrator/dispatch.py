@@ -118,10 +118,10 @@ class Pool:
             self.line.append((turn, waiter))
         return waiter
 
-    def take_back(self, turn: Turn, waiter: asyncio.Future[Worker]) -> None:
-        """Free the worker that a turn was given while it was cancelled in line, if it was."""
-        if waiter.done() and not waiter.cancelled():
-            waiter.result().free(turn)
+    def take_back(self, turn: Turn, place: Worker | asyncio.Future[Worker]) -> None:
+        """Free the worker that a turn was given in line at the very instant of its cancellation, if it was."""
+        if isinstance(place, asyncio.Future) and place.done() and not place.cancelled():
+            place.result().free(turn)
 
     def _choose(self, turn: TurnView) -> Worker | None:
         sole = self.sole

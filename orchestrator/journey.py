@@ -113,14 +113,12 @@ class Journey:
     async def _fill(self, turn: Turn, again: bool) -> tuple[Worker | None, Filled]:
         """Fill on some worker. An aggregated worker is kept: its slot and memory serve the decode too."""
         pool = self._fill_pool(turn)
-        worker = pool.place(turn, again)
-        if worker is None:
-            waiter = pool.line_up(turn, again)
-            try:
-                worker = await waiter
-            except asyncio.CancelledError:
-                pool.take_back(turn, waiter)
-                raise
+        place = pool.place(turn, again) or pool.line_up(turn, again)
+        try:
+            worker = place if isinstance(place, Worker) else await place
+        except asyncio.CancelledError:
+            pool.take_back(turn, place)
+            raise
         kept = False
         try:
             turn.fill_worker = worker.id
@@ -175,15 +173,12 @@ class Journey:
         try:
             while True:
                 inside = held is not None and left is None
-                if back is None and (placed := held or pool.place(turn, again)) is not None:
-                    worker = placed
-                else:
-                    back = back or pool.line_up(turn, again)
-                    try:
-                        worker = await back
-                    except asyncio.CancelledError:
-                        pool.take_back(turn, back)
-                        raise
+                place = back or held or pool.place(turn, again) or pool.line_up(turn, again)
+                try:
+                    worker = place if isinstance(place, Worker) else await place
+                except asyncio.CancelledError:
+                    pool.take_back(turn, place)
+                    raise
                 held = back = None
                 try:
                     turn.decode_worker = worker.id

@@ -51,6 +51,9 @@ class ConfigurationSpec:
     preemption : {"recompute", "swap"}
         What happens to the KV state of a preempted turn: dropped and computed again, or moved to host memory and
         fetched back at `swap_bytes_per_s`.
+    readmission : {"waits", "at_once"}
+        After a preemption the batch seats nobody until a member has left; or whoever fits at the next step, which
+        trades turns back and forth where memory is short.
     """
 
     name: ConfigurationName
@@ -72,6 +75,7 @@ class ConfigurationSpec:
     fail_ratio: float = 0.0
     preemption: Literal["recompute", "swap"] = "recompute"
     swap_bytes_per_s: float = math.inf
+    readmission: Literal["waits", "at_once"] = "waits"
 
     def __post_init__(self) -> None:
         if self.slots is None and self.times is not None:

@@ -2,7 +2,8 @@
 
 Turns sit first come first served while a slot is free and memory takes them. Sitting reserves context + headroom; the
 reservations never exceed the capacity (a lone turn may go beyond its own), nor do the positions held after the next
-step of the batch. After a preemption nobody sits until a member has left, so turns are never traded back and forth.
+step of the batch. After a preemption nobody sits until a member has left, so turns are never traded back and forth;
+with the `readmission` "at_once" they are.
 """
 
 from __future__ import annotations
@@ -31,14 +32,15 @@ class Seats:
     """
 
     __slots__ = (
-        "_births", "_capacity", "_desk", "_filling", "_headroom", "_kv", "_leaving", "_members", "_pinned", "_pool",
-        "_queue", "_queued_tokens", "_reserved", "_returning", "_tight", "seated", "step", "waiting",
+        "_births", "_capacity", "_desk", "_filling", "_headroom", "_kv", "_leaving", "_members", "_pauses", "_pinned",
+        "_pool", "_queue", "_queued_tokens", "_reserved", "_returning", "_tight", "seated", "step", "waiting",
     )  # fmt: skip
 
     def __init__(self, spec: ConfigurationSpec, pool: Pool, desk: Desk) -> None:
         self._pool, self._desk = pool, desk
         self._capacity = spec.kv_capacity_tokens
         self._headroom = spec.headroom_tokens
+        self._pauses = spec.readmission == "waits"
         self._queue: deque[Job] = deque()
         self._queued_tokens = 0  # reservations that wait
         self._members: list[tuple[int, int, Job]] = []  # heap of (finishing step, age, job)
@@ -142,7 +144,7 @@ class Seats:
         generated = self.step - job.joined_step
         self._kv -= job.context_tokens + generated
         self._unseat(job)
-        self._tight = bool(members)
+        self._tight = self._pauses and bool(members)
         self._desk.preempted(job, generated, alone=not self.seated)
 
     def _drop_leaving(self) -> None:

@@ -26,6 +26,7 @@ def test_every_member_is_shipped_with_a_reason_and_an_expectation(name: str) -> 
 
 def test_re_enactments_name_the_public_report() -> None:
     reports = ("herd", "flap_thresholds", "pending_blind", "quantiser_noise", "contaminated_rate", "early_rejection")
+    reports += ("planner_tick", "stale_observation", "interactive_reserve", "role_flips", "kv_retract")
     for name in reports:
         head = library()[name].read_text(encoding="utf-8").split("title =")[0]
         assert re.search(r"issue|arXiv", head), name
@@ -52,6 +53,16 @@ def test_where_workers_start_at_once_the_cycle_is_two_ticks_long_whatever_the_ti
 def test_refusing_on_the_present_load_swings_and_on_the_predicted_load_does_not() -> None:
     rows = run_suite(["early_rejection"])
     assert [(row.candidate, check) for row in rows for check in row.checks if not check["ok"]] == []
+
+
+@pytest.mark.slow
+def test_a_worker_that_hands_its_turns_over_is_free_in_seconds_where_one_that_waits_takes_minutes() -> None:
+    rows = run_suite(["role_flips"])
+    assert [(row.candidate, check) for row in rows for check in row.checks if not check["ok"]] == []
+    changes = {row.candidate: row.summary["reconfigurations"] for row in rows}
+    each_s = {name: found["drain_s"] / found["count"] for name, found in changes.items()}
+    assert each_s["wait"] > 15 * each_s["migrate"] > 15 * each_s["retry"]
+    assert {row.summary["counts"]["failed"] for row in rows} == {0}
 
 
 def row(scenario: str, law: str, lost: float, good: float) -> Row:

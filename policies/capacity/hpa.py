@@ -21,7 +21,7 @@ from collections import deque
 from orchestrator.ports import Cadence
 from orchestrator.signals import CapacityCommand, CapacityReading
 from orchestrator.turn import ConfigurationName
-from policies.capacity.signals import Measure, load, standing
+from policies.blocks import Measure, load, standing
 from policies.design.structure import Multiplicative
 
 

@@ -22,8 +22,7 @@ from scipy import sparse
 from orchestrator.ports import Cadence
 from orchestrator.signals import CapacityCommand, CapacityReading
 from orchestrator.turn import ConfigurationName
-from policies.blocks import Mean
-from policies.capacity.signals import standing
+from policies.blocks import Mean, standing
 
 
 class Mpc:

@@ -21,7 +21,7 @@ import math
 from orchestrator.ports import Cadence
 from orchestrator.signals import CapacityCommand, CapacityReading, PoolReading
 from orchestrator.turn import ConfigurationName
-from policies.capacity.signals import Measure, load, standing
+from policies.blocks import Measure, load, standing
 from policies.design.structure import Steps
 
 

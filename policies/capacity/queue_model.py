@@ -20,8 +20,7 @@ from typing import Literal
 from orchestrator.ports import Cadence
 from orchestrator.signals import CapacityCommand, CapacityReading, PoolReading
 from orchestrator.turn import ConfigurationName
-from policies.blocks import Mean
-from policies.capacity.signals import standing
+from policies.blocks import Mean, standing
 from policies.design.structure import FeedForward
 
 

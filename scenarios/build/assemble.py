@@ -60,11 +60,12 @@ def orchestrator(
     scenario: Scenario, candidate: Candidate, seed: int, clock: Clock, sink: Sink
 ) -> tuple[Orchestrator, Source]:
     """Join a scenario's workload, plant and one candidate's laws under an orchestrator on `clock`."""
+    scenario = _own(scenario, candidate)
     truths = Truths()
     source = workloads.source(scenario, seed, clock, truths)
     make = laws.router_maker(candidate.routing)
     routers = range(scenario.dispatch.routers)
-    plant = plants.plant(_divided(scenario, candidate), clock, truths, seed)
+    plant = plants.plant(scenario, clock, truths, seed)
     made = Orchestrator(
         clock,
         spec(scenario, seed),
@@ -82,8 +83,10 @@ def orchestrator(
     return made, source
 
 
-def _divided(scenario: Scenario, candidate: Candidate) -> Scenario:
-    """Return the scenario with the candidate's own division of the racks, where it has one."""
+def _own(scenario: Scenario, candidate: Candidate) -> Scenario:
+    """Return the scenario with the candidate's own division of the racks and its own limits, where it has them."""
+    if candidate.reconfigure is not None:
+        scenario = scenario.model_copy(update={"reconfigure": candidate.reconfigure})
     if candidate.pools is None:
         return scenario
     if not isinstance(scenario.plant, ClusterPlant):

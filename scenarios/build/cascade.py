@@ -50,7 +50,7 @@ def pace_s(scenario: Scenario, candidate: Candidate, slot: Slot) -> float:
     law = getattr(candidate, slot)
     spans = [scenario.period_s(slot, law), *(getattr(law, name, 0.0) or 0.0 for name in HOLDS)]
     if slot == "capacity":
-        spans.append(scenario.reconfigure.dwell_s)
+        spans.append((candidate.reconfigure or scenario.reconfigure).dwell_s)
     return float(max(spans))
 
 

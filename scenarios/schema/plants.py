@@ -87,6 +87,7 @@ class Configuration(Part):
     fail_ratio: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
     preemption: Literal["recompute", "swap"] = "recompute"
     swap_bytes_per_s: Positive | None = None
+    readmission: Literal["waits", "at_once"] = "waits"
 
     @model_validator(mode="after")
     def _serves_in_some_time(self) -> Configuration:

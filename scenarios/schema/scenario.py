@@ -11,6 +11,7 @@ from scenarios.schema.base import Count, NotNegative, Part, Positive, Share
 from scenarios.schema.expect import Expectation, check_expectation
 from scenarios.schema.laws import Candidate
 from scenarios.schema.plants import ClusterPlant, Plant, RecordedTimesPart
+from scenarios.schema.reconfigure import ReconfigurePart
 from scenarios.schema.workloads import Workload
 
 # Slots whose laws act through a plant of workers; the theory's plants have nothing for them to move.
@@ -77,21 +78,6 @@ class DispatchPart(Part):
     snapshot_s: Positive | None = None
 
 
-class ReconfigurePart(Part):
-    """Limits on moving workers between configurations; `reserve` gives and takes what a command leaves open.
-
-    `drain`: turns on a worker that is to change end there, migrate with their state, or are filled again (retry).
-    """
-
-    dwell_s: NotNegative = 0.0
-    max_pending_workers: Count | None = None
-    flips_per_hour: Count | None = None
-    reserve: str | None = None
-    atomic: bool = True
-    attempts: Count = 1
-    drain: Literal["wait", "migrate", "retry"] = "wait"
-
-
 class RecordPart(Part):
     """Width of a bin (None: 1/5600 of the horizon, within 0.05 s and 60 s), and whether turns' moves are events."""
 
@@ -145,7 +131,8 @@ class Scenario(Part):
         return self
 
     def _check_drain(self) -> None:
-        if self.reconfigure.drain != "migrate" or not isinstance(self.plant, ClusterPlant):
+        asked = [self.reconfigure, *(own.reconfigure for own in self.candidates if own.reconfigure is not None)]
+        if not isinstance(self.plant, ClusterPlant) or all(part.drain != "migrate" for part in asked):
             return
         for name, own in self.plant.configurations.items():
             if isinstance(own.times, RecordedTimesPart):

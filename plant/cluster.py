@@ -26,9 +26,9 @@ from plant.kv.fit import check_fits, hbm, prefill_s
 from plant.kv.spec import KvSpec
 from plant.kv.store import FlatStore, KvStore
 from plant.kv.tiered import TieredStore
-from plant.links import Transfer
 from plant.rack import ConfigurationSpec, PoolSpec, RackSpec
 from plant.staging import LeftKv, left_kv
+from plant.transfer import Transfer
 from plant.truth import Truths
 from plant.work import Work
 

@@ -1,25 +1,38 @@
-"""Links that share their rate among the transfers on them (processor sharing), and transfers over several links.
+"""Links that share their rate among the transfers on them (processor sharing).
 
 A link serves each of its n flows at min(C / n, flow cap). One clock of service V, in bytes per flow, runs for all of
 them, so a flow of `size` bytes ends when V reaches its tag V(join) + size: joining and leaving cost one heap operation
 whatever n is, and each link has one live timer. (Kleinrock, Queueing Systems II, 4.4; virtual time as in Parekh and
 Gallager, 1993.)
 
-A transfer over several links streams over all of them at once and ends with the slowest. Each link shares on its own:
-a flow held back elsewhere does not give its share away, so a transfer is never faster than max-min sharing's fastest
-and links stay independent, each an exact M/G/1-PS.
+Each link shares on its own: a flow held back elsewhere does not give its share away, so links stay independent, each an
+exact M/G/1-PS.
+
+A quiet flow has no timer: its link works out when it ended as soon as anybody asks or joins. Who is carried by several
+links at once so needs one timer, not one a link.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from orchestrator.clock import Clock
 
-Flow = list[Any]  # [tag_bytes, sequence, end or None once it left, arg, size_bytes]; Any: a heap entry of mixed fields
+# [tag_bytes, sequence, end (a quiet flow: its owner; None once over), arg (a quiet flow: when it ends or ended),
+# size_bytes]. Any: a heap entry of mixed fields.
+Flow = list[Any]
+
+
+class Owner(Protocol):
+    """Whoever a quiet flow belongs to."""
+
+    def retime(self) -> None:
+        """A flow may now end earlier than the link said: its rate has changed, or another flow was taken off."""
+        ...
+
 
 # Rounding of the service clock and of the instant, a few units in the last place.
 ROUNDING = 4e-16
@@ -38,29 +51,22 @@ class SharedLink:
     """
 
     __slots__ = (
-        "_at_s",
-        "_clock",
-        "_due_s",
-        "_entry",
-        "_flow_cap",
-        "_flows",
-        "_sequence",
-        "_served",
-        "_share",
-        "live",
-        "moved_bytes",
-        "rate_bytes_per_s",
-    )
+        "_at_s", "_clock", "_due_s", "_entry", "_flow_cap", "_flows", "_quiet", "_sequence", "_served",
+        "_share", "_solo", "live", "moved_bytes", "rate_bytes_per_s", "squeezed",
+    )  # fmt: skip
 
     def __init__(self, clock: Clock, bytes_per_s: float, flow_bytes_per_s: float = math.inf) -> None:
         self._clock = clock
         self.rate_bytes_per_s = bytes_per_s
         self._flow_cap = flow_bytes_per_s
-        self._flows: list[Flow] = []
+        self._flows: list[Flow] = []  # a heap of those with an end to call
+        self._quiet: list[Flow] = []  # a heap of those without
         self._served = 0.0  # V, bytes per flow since the link was last idle
         self._at_s = 0.0  # when V was last brought up to date
         self._share = 0.0  # bytes a second that each flow gets now
+        self._solo: Flow | None = None  # the only flow, quiet, and not yet in its heap
         self._sequence = 0
+        self.squeezed = 0  # who last joined so that all before it got less each
         self._entry: Any = None  # a clock's entry is its own affair
         self._due_s = 0.0
         self.live = 0
@@ -70,35 +76,101 @@ class SharedLink:
         """Add a flow; `end(arg)` is called when its last byte has passed. Return a handle for `leave`."""
         now = self._clock.now()
         self._bring_up(now)
-        self._sequence += 1
-        flow: Flow = [self._served + size_bytes, self._sequence, end, arg, size_bytes]
+        self._sequence = sequence = self._sequence + 1
+        flow: Flow = [self._served + size_bytes, sequence, end, arg, size_bytes]
         heapq.heappush(self._flows, flow)
-        self.live += 1
+        self.live = live = self.live + 1
+        if self.rate_bytes_per_s < live * self._flow_cap:
+            self.squeezed = sequence
         self._arm(now)
         return flow
 
+    def enter(self, size_bytes: float, owner: Owner, now: float) -> Flow:
+        """Add a quiet flow now. Return a handle for `leave`; its fourth field is its end as long as
+        `squeezed` is at most its second: nobody who joined since has taken from it.
+        """
+        solo = self._solo
+        if solo is not None:
+            if solo[3] <= now:
+                solo[2] = None
+                self.moved_bytes += solo[4]
+                self.live = 0
+                self._served = 0.0
+            else:
+                heapq.heappush(self._quiet, solo)
+            self._solo = None
+        if self.live:
+            self._bring_up(now)
+        self._at_s = now
+        self._sequence = sequence = self._sequence + 1
+        self.live = live = self.live + 1
+        share = self.rate_bytes_per_s / live
+        self._share = share = share if share < self._flow_cap else self._flow_cap
+        flow: Flow = [self._served + size_bytes, sequence, owner, 0.0, size_bytes]
+        # A timer that others wait for is now early, if anything: it looks again when it fires.
+        if live == 1:
+            flow[3] = now + size_bytes / share if share > 0.0 else math.inf
+            self._solo = flow
+        else:
+            heapq.heappush(self._quiet, flow)
+            flow[3] = self.end_s(flow)
+            if share < self._flow_cap:
+                self.squeezed = sequence
+        return flow
+
+    def end_s(self, flow: Flow) -> float:
+        """Return when a flow ends if nobody joins (no earlier if somebody does), or ended if quiet; inf: stopped."""
+        share, live = self._share, self.live
+        if flow[2] is None:
+            return float(flow[3])
+        if share <= 0.0:
+            return math.inf
+        tag, served, cap = flow[0], self._served, self._flow_cap
+        if live == 1 or share >= cap:
+            return float(self._at_s + (tag - served) / share)
+        heaps, rate, at_s = (self._flows, self._quiet), self.rate_bytes_per_s, self._at_s
+        if cap == math.inf:  # the link is never idle until then, and works for each only as long as for this one
+            work = 0.0
+            for heap in heaps:
+                for other in heap:
+                    if other[2] is not None:
+                        work += (other[0] if other[0] < tag else tag) - served
+            return float(at_s + work / rate)
+        for end in sorted(other[0] for heap in heaps for other in heap if other[2] is not None and other[0] < tag):
+            at_s += (end - served) / share
+            served, live = end, live - 1
+            share = min(rate / live, cap)
+        return float(at_s + (tag - served) / share)
+
     def leave(self, flow: Flow) -> None:
         """Take a flow off; its share goes to the others at once. Harmless after its end."""
-        if flow[2] is None:
-            return
         now = self._clock.now()
         self._bring_up(now)
+        if flow[2] is None:
+            return
         self.moved_bytes += flow[4] - max(0.0, flow[0] - self._served)
-        flow[2] = flow[3] = None
+        flow[2], flow[3] = None, now
         self.live -= 1
         self._arm(now)
+        self._tell()
 
     def left_bytes(self, flow: Flow) -> float:
         """Return what the link has still to carry of a flow; 0 after its end."""
+        self._bring_up(self._clock.now())
         if flow[2] is None:
             return 0.0
-        self._bring_up(self._clock.now())
         return max(0.0, float(flow[0]) - self._served)
+
+    def load(self) -> int:
+        """Return how many flows are on the link."""
+        self._bring_up(self._clock.now())
+        return self.live
 
     def carried_bytes(self) -> float:
         """Return what has passed so far, the flows under way included."""
-        left = sum(self.left_bytes(flow) for flow in self._flows)
-        return self.moved_bytes + sum(float(flow[4]) for flow in self._flows if flow[2] is not None) - left
+        self._bring_up(self._clock.now())
+        live = [flow for heap in (self._flows, self._quiet) for flow in heap if flow[2] is not None]
+        return self.moved_bytes + sum(float(flow[4]) - max(0.0, float(flow[0]) - self._served) for flow in live)
 
     def set_rate(self, bytes_per_s: float) -> None:
         """Change the link's rate from now on; flows keep what they have moved."""
@@ -106,11 +178,50 @@ class SharedLink:
         self._bring_up(now)
         self.rate_bytes_per_s = bytes_per_s
         self._arm(now)
+        self._tell()
+
+    def _tell(self) -> None:
+        """Let the owners of quiet flows know that they may end earlier than was said."""
+        for owner in [flow[2] for flow in self._quiet if flow[2] is not None]:
+            owner.retime()
 
     def _bring_up(self, now: float) -> None:
+        if self._solo is not None:
+            heapq.heappush(self._quiet, self._solo)
+            self._solo = None
         if self.live:
-            self._served += (now - self._at_s) * self._share
+            quiet, share = self._quiet, self._share
+            served = self._served + (now - self._at_s) * share
+            if quiet and quiet[0][0] <= served * (1.0 + ROUNDING) + share * now * ROUNDING:
+                self._end_quiet(now)
+            else:
+                self._served = served
         self._at_s = now
+
+    def _end_quiet(self, now: float) -> None:
+        """Bring V up to date, ending the quiet flows whose last byte has passed, each at its own instant."""
+        quiet, share, at_s, served, live = self._quiet, self._share, self._at_s, self._served, self.live
+        while quiet:
+            flow = quiet[0]
+            tag = flow[0]
+            if flow[2] is not None:
+                upto = served + (now - at_s) * share
+                if tag > upto * (1.0 + ROUNDING) + share * now * ROUNDING:
+                    break
+                if share > 0.0:
+                    at_s += (tag - served) / share
+                    at_s = at_s if at_s < now else now
+                flow[2], flow[3] = None, at_s
+                self.moved_bytes += flow[4]
+                live -= 1
+                if live:
+                    served = tag
+                    share = self.rate_bytes_per_s / live
+                    share = share if share < self._flow_cap else self._flow_cap
+                else:
+                    served = share = 0.0
+            heapq.heappop(quiet)
+        self._share, self.live, self._served = share, live, served + (now - at_s) * share
 
     def _arm(self, now: float) -> None:
         """Set the timer for the next end, unless one is set for no later: that one re-arms when it fires."""
@@ -123,10 +234,13 @@ class SharedLink:
             return
         share = self.rate_bytes_per_s / live
         self._share = share = share if share < self._flow_cap else self._flow_cap
-        if share <= 0.0:
+        if share <= 0.0 or not flows:
             self._disarm()
             return
-        when = now + (flows[0][0] - self._served) / share
+        if self._quiet:
+            when = self.end_s(flows[0])
+        else:
+            when = now + (flows[0][0] - self._served) / share
         entry = self._entry
         if entry is not None:
             if self._due_s <= when:
@@ -145,10 +259,11 @@ class SharedLink:
         now = self._clock.now()
         self._bring_up(now)
         flows = self._flows
-        reached = self._served * (1.0 + ROUNDING) + self._share * now * ROUNDING
+        sharers = self.live if self._quiet else 1  # an end foreseen past others' carries the rounding of all of them
+        reached = self._served * (1.0 + ROUNDING) + sharers * self._share * now * ROUNDING
         ended: list[tuple[Callable[[Any], object], object]] = []
         while flows and flows[0][0] <= reached:
-            _tag, _sequence, end, arg, size = flow = heapq.heappop(flows)
+            _tag, _, end, arg, size = flow = heapq.heappop(flows)
             if end is not None:
                 flow[2] = flow[3] = None
                 self.live -= 1
@@ -157,64 +272,3 @@ class SharedLink:
         self._arm(now)
         for end, arg in ended:  # only now: an end may join or leave this link
             end(arg)
-
-
-class Transfer:
-    """Bytes on their way over some links at once, after a latency.
-
-    Parameters
-    ----------
-    clock : Clock
-    links : sequence of SharedLink
-        Crossed together; none: the transfer takes `alone_s`.
-    size_bytes : float
-    latency_s : float
-        Seconds before the first byte.
-    alone_s : float
-        Seconds for the bytes where no shared link is crossed.
-    end : callable
-        Called with this transfer when its last byte has arrived.
-    """
-
-    __slots__ = ("_clock", "_end", "_entry", "_flows", "_links", "_pending", "_size")
-
-    def __init__(
-        self,
-        clock: Clock,
-        links: Sequence[SharedLink],
-        size_bytes: float,
-        latency_s: float,
-        alone_s: float,
-        end: Callable[[Transfer], object],
-    ) -> None:
-        self._clock = clock
-        self._links = links
-        self._size = size_bytes
-        self._end = end
-        self._pending = len(links)
-        self._flows: list[Flow] = []
-        self._entry: Any = None
-        if not links:
-            self._pending = 1
-            self._entry = clock.at(clock.now() + latency_s + alone_s, self._passed, None)
-        elif latency_s > 0.0:
-            self._entry = clock.at(clock.now() + latency_s, self._start, None)
-        else:
-            self._start(None)
-
-    def _start(self, _: None) -> None:
-        self._entry = None
-        self._flows = [link.join(self._size, self._passed, None) for link in self._links]
-
-    def _passed(self, _: None) -> None:
-        self._pending -= 1
-        if not self._pending:
-            self._end(self)
-
-    def cancel(self) -> None:
-        """Free the transfer's shares at this instant."""
-        if self._entry is not None:
-            self._clock.cancel_at(self._entry)  # harmless where it has already run
-            self._entry = None
-        for link, flow in zip(self._links, self._flows):
-            link.leave(flow)

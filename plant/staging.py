@@ -11,7 +11,7 @@ from collections.abc import Callable
 from orchestrator.errors import WorkerLost
 from orchestrator.ports import Staged
 from orchestrator.turn import KvRef, new
-from plant.links import Transfer
+from plant.transfer import Transfer
 from plant.work import Work
 
 

@@ -50,14 +50,22 @@ def pieces(chain: KvChain, low: int, high: int) -> Iterator[tuple[int, int, int,
 
 def length(chain: KvChain) -> int:
     """Return the blocks of a chain."""
-    return sum(run.blocks for run in chain.runs)
+    blocks = 0
+    for run in chain.runs:
+        blocks += run[2]
+    return blocks
 
 
 def shared_blocks(a: KvChain, b: KvChain) -> int:
     """Return how many leading blocks two chains have in common: O(runs)."""
-    shared = 0
-    i = j = used_a = used_b = 0
+    shared = used_a = used_b = i = 0
     runs_a, runs_b = a.runs, b.runs
+    for run_a, run_b in zip(runs_a, runs_b):
+        if run_a != run_b:
+            break
+        shared += run_a[2]
+        i += 1
+    j = i
     while i < len(runs_a) and j < len(runs_b):
         run_a, run_b = runs_a[i], runs_b[j]
         if run_a.scope != run_b.scope or run_a.first + used_a != run_b.first + used_b:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from orchestrator.turn import TurnView, WorkerId
 from plant.kv.ledger import KvLedger
 from plant.kv.moves import Move
+from plant.kv.shelves import Context
 from plant.kv.spec import NETWORK, NODE, SSD
 from plant.kv.traffic import CACHE, Traffic
 from plant.kv.tree import Blob, Found
@@ -74,7 +75,7 @@ class Fetch:
     """
 
     __slots__ = (
-        "_after", "_arg", "_chain", "_context", "_moves", "_parts", "_pinned", "_ready", "_source", "_store",
+        "_after", "_arg", "_context", "_covered", "_moves", "_parts", "_pinned", "_ready", "_source", "_store",
         "_traffic", "_turn", "_worker", "done_s", "stages",
     )  # fmt: skip
 
@@ -83,59 +84,63 @@ class Fetch:
         store: TieredStore,
         traffic: Traffic,
         turn: TurnView,
-        found: list[Found],
+        found: list[Found] | int,
         worker: WorkerId,
-        source: WorkerId,
+        context: Context | None,
         sizes: dict[int, int],
         ready: Callable[[object], object],
         arg: object,
     ) -> None:
+        """Begin. `found`: the blobs needed, or how many blocks of the session's own context, which holds them all."""
         self._store, self._traffic, self._turn, self._worker = store, traffic, turn, worker
-        self._source, self._ready, self._arg = source, ready, arg
+        self._context, self._ready, self._arg = context, ready, arg
+        self._source = worker if context is None else context.worker
         self._after: Callable[[object], object] | None = None
         self.done_s: float | None = None
         self.stages = stages = store.spec.stages
-        chain = turn.context
-        self._chain = chain
-        self._pinned = [(low, high, best_tier(blob)) for blob, low, high in found]
-        for low, high, tier in self._pinned:
-            store.tree.hold(chain, low, high, tier)
-        self._context = context = store.keep.contexts.get(turn.session_id)
+        self._covered = 0
+        self._pinned: list[tuple[int, int, int]] = []
         if context is not None:
-            store.keep.lift(context)
             context.pins += 1
-        self._parts = [(tier, size - size // stages) for tier, size in sizes.items()]
-        self._moves: dict[Move, None] = {}
-        for tier, size in sizes.items():
-            first = size if stages == 1 else size // stages
-            self._moves[traffic.fetch(turn.session_id, tier, worker, source, first, self._first)] = None
-        if stages == 1:
-            self._parts = []
+        if context is not None and isinstance(found, int):
+            self._covered = found
+            context.guest = self
+        else:
+            assert not isinstance(found, int), "only a context holds blocks for its guest"
+            self._pinned = [(low, high, best_tier(blob)) for blob, low, high in found]
+            for low, high, tier in self._pinned:
+                store.tree.hold(turn.context, low, high, tier)
+        self._parts = [(tier, size - size // stages) for tier, size in sizes.items()] if stages > 1 else []
+        self._moves = [self._send(tier, size // stages, self._first) for tier, size in sizes.items()]
+
+    def _send(self, tier: int, size: int, end: Callable[[Move], None]) -> Move:
+        return self._traffic.fetch(self._turn.session_id, tier, self._worker, self._source, size, end)
 
     def _first(self, move: Move) -> None:
         """The first part of one source is there."""
-        del self._moves[move]
+        self._moves.remove(move)
         if self._moves:
             return
-        for tier, size in self._parts:
-            if size:
-                key = self._turn.session_id
-                self._moves[self._traffic.fetch(key, tier, self._worker, self._source, size, self._rest)] = None
+        if self._parts:
+            self._moves = [self._send(tier, size, self._rest) for tier, size in self._parts if size]
         if not self._moves:
             self._finish()
         self._ready(self._arg)
 
     def _rest(self, move: Move) -> None:
-        del self._moves[move]
+        self._moves.remove(move)
         if not self._moves:
             self._finish()
             if self._after is not None:
                 self._after(self._arg)
 
     def _finish(self) -> None:
-        self.done_s = self._store.keep.now_s()
+        store = self._store
+        self.done_s = store.keep.now_s()
+        blocks = self._covered or max((high for _, high, _ in self._pinned), default=0)
         self._unpin()
-        self._store.warm(self._chain, max((high for _, high, _ in self._pinned), default=0), self._worker)
+        if store.caches is not None:
+            store.warm(self._turn.context, blocks, self._worker)
 
     def when_done(self, then: Callable[[object], object]) -> None:
         """Call `then` with the turn's argument when the last byte is there."""
@@ -146,15 +151,26 @@ class Fetch:
         if self.done_s is None:
             for move in self._moves:
                 self._traffic.stop(move)
-            self._moves.clear()
+            self._moves = []
             self.done_s = self._store.keep.now_s()
             self._unpin()
+
+    def stand_alone(self) -> None:
+        """Hold what is needed itself: the session's context is about to be given up."""
+        self._pinned = [(0, self._covered, NETWORK)]
+        self._store.tree.hold(self._turn.context, 0, self._covered, NETWORK)
+        if self._context is not None:
+            self._context.guest = None
 
     def _unpin(self) -> None:
         store = self._store
         for low, high, tier in self._pinned:
-            store.tree.release(self._chain, low, high, tier)
-        if self._context is not None:
-            self._context.pins -= 1
-            store.keep.lay(self._context)
-            store.keep.serve()
+            store.tree.release(self._turn.context, low, high, tier)
+        context = self._context
+        if context is not None:
+            context.pins -= 1
+            if context.guest is self:
+                context.guest = None
+            store.keep.lay(context)
+            if store.keep.waiting:
+                store.keep.serve()

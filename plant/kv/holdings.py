@@ -53,11 +53,12 @@ class Holdings:
     # ------------------------------------------------ holds
     def mark(self, context: Context) -> None:
         """Let the tree know where a context ends: a hybrid has a snapshot there."""
-        if not context.marked:
+        if not context.marked and self._tree.sizes.snapshot_bytes:
             context.marked = True
             self._tree.mark_end(context.chain, context.blocks, there=True)
 
-    def _unmark(self, context: Context) -> None:
+    def unmark(self, context: Context) -> None:
+        """Strike that note out: the context is about to grow, or to go."""
         if context.marked:
             context.marked = False
             self._tree.mark_end(context.chain, context.blocks, there=False)
@@ -81,7 +82,9 @@ class Holdings:
 
     def forget(self, context: Context, carried: int = 0) -> None:
         """Release all that a halted context holds, save its first `carried` blocks, which another has taken over."""
-        self._unmark(context)
+        if context.guest is not None:
+            context.guest.stand_alone()
+        self.unmark(context)
         self._tree.release(context.chain, carried, context.settled, context.home)
         self.unstage(context)
         self._extra_bytes[context.tail] -= context.extra_bytes
@@ -93,5 +96,5 @@ class Holdings:
     def unstage(self, context: Context) -> None:
         """Give up a halted context's hold of its node, if it has one."""
         if context.tail == NODE:
-            self._unmark(context)
+            self.unmark(context)
             self._tree.release(context.chain, context.settled, context.blocks, NODE)

@@ -1,6 +1,7 @@
 """The tiers and the contexts in them: what is staged, drained, demoted and discarded, and when. Read `place` first.
 
-    place    new state -> node DRAM (host link) -> network DRAM (uplink, as soon as there is room), or straight there
+    place    new state -> through its node's DRAM -> network DRAM, or straight there where a node has no room;
+             where the network tier has none yet, it is staged in its node and drained as soon as there is some
     relief   a nearly full network tier sends its oldest contexts to SSD; a tier that must have room discards them
 
 A context is held whole, from its first block, so that what is kept of a chain never has a gap. Space is taken when a
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 from orchestrator.clock import Clock
 from plant.kv.holdings import Holdings
@@ -49,6 +51,9 @@ class Keep(Holdings):
             spec.ssd.capacity_bytes if spec.ssd is not None else 0.0,
         )
         self.capacity_bytes = list(self.physical_bytes)
+        self._relief = HIGH_WATER if spec.ssd is not None else 1.0
+        self._staged = spec.node is not None and traffic is not None
+        self._hosts_take_time = spec.node is not None and spec.node.bytes_per_s < math.inf
         self.waiting: dict[Context, None] = {}
         self.staging_bytes = 0.0
         self._leaving_bytes = 0  # of the network tier, on their way to SSD
@@ -56,30 +61,92 @@ class Keep(Holdings):
     # ------------------------------------------------ from a worker into the tiers
     def place(self, context: Context, new_bytes: int) -> None:
         """Store a context whose first `settled` blocks lie in its home tier; `new_bytes` are at its worker."""
-        chain, blocks = context.chain, context.blocks
-        unsettled = blocks > context.settled or context.tail == NODE
-        staged = self._tree.sizes.span_bytes(context.settled, blocks - context.settled) + context.extra_bytes
-        via_node = unsettled and self.used_bytes(NODE) + staged <= self.capacity_bytes[NODE]
-        tier = NODE if via_node else NETWORK
-        self._tree.hold(chain, context.settled, blocks, tier)
+        chain, blocks, settled = context.chain, context.blocks, context.settled
+        via_node = self._staged and (blocks > settled or context.tail == NODE) and self._passes(context, new_bytes)
+        if via_node and (self.waiting or not self._has_room(context)):
+            self._tree.hold(chain, settled, blocks, NODE)
+            self.mark(context)
+            self.move_extra(context, NODE)
+            if self._make_room(0, now=True):  # what was promoted from SSD needs room too
+                self.ledger.written_bytes[NODE] += new_bytes
+                context.phase = STAGING
+                self._stage(context, new_bytes)
+            else:
+                self.discard(context, NO_ROOM)
+            return
+        self._tree.extend(chain, settled, blocks, NETWORK)
         self.mark(context)
-        self.move_extra(context, tier)
-        if not via_node:
-            context.settled = blocks
-        if not self._make_room(0, now=True):  # what was promoted from SSD needs room too
+        if context.tail != NETWORK:
+            self.move_extra(context, NETWORK)
+        context.settled = blocks
+        if not self._make_room(0, now=True):
             self.discard(context, NO_ROOM)
-        elif via_node:
-            self.ledger.written_bytes[NODE] += new_bytes
-            context.phase = STAGING
-            self._stage(context, new_bytes)
+            return
+        if via_node or self._traffic is None or not new_bytes:
+            self.write(context, new_bytes)
         else:
             self.ledger.written_bytes[NETWORK] += new_bytes
-            if self._traffic is not None and new_bytes:
-                context.phase = DRAINING
-                self._drain(context, new_bytes)
-            else:
-                self.lay(context)
-                self._relieve()
+            context.phase = DRAINING
+            self._drain(context, new_bytes)
+        self._relieve()
+
+    def spare(self, context: Context, new_bytes: int) -> bool:
+        """Tell whether a context at rest may grow by so much, and be written at once, without anybody making room."""
+        if self.waiting or self.used_bytes(NETWORK) + new_bytes > self._relief * self.capacity_bytes[NETWORK]:
+            return False
+        return not self._staged or (
+            self.used_bytes(NODE) + new_bytes + context.extra_bytes + context.owed_bytes <= self.capacity_bytes[NODE]
+        )
+
+    def write(self, context: Context, size_bytes: int) -> None:
+        """Send a lifted context's new state to the network tier, through its node's DRAM if there is a node tier."""
+        self.ledger.written_bytes[NETWORK] += size_bytes
+        if self._traffic is None or not size_bytes:
+            self.lay(context)
+            return
+        context.phase = DRAINING
+        if not self._staged:
+            self._drain(context, size_bytes)
+            return
+        self.ledger.written_bytes[NODE] += size_bytes
+        self._extra_bytes[NODE] += size_bytes
+        self.staging_bytes += size_bytes
+        context.passing_bytes = size_bytes
+        context.move = self._traffic.write(context.key, context.worker, size_bytes, partial(self._written, context))
+
+    def _passes(self, context: Context, new_bytes: int) -> bool:
+        """Tell whether the node tier has room for the unsettled part of a context, and for what it sends."""
+        span = self._tree.sizes.span_bytes(context.settled, context.blocks - context.settled) + context.extra_bytes
+        return self.used_bytes(NODE) + max(new_bytes, span) <= self.capacity_bytes[NODE]
+
+    def _has_room(self, context: Context) -> bool:
+        """Tell whether the network tier has room for a context now; old ones are discarded for it if SSD takes none."""
+        need = self._tree.sizes.span_bytes(context.settled, context.blocks - context.settled)
+        if context.tail != NETWORK:
+            need += context.extra_bytes
+        return self._make_room(need, now=self._spec.ssd is None)
+
+    def _written(self, context: Context, _: Move) -> None:
+        self._pass(context)
+        context.move = None
+        context.phase = AT_REST
+        self.lay(context)
+        if self._spec.ssd is not None:
+            self._relieve()
+        if self.waiting:
+            self.serve()
+
+    def _pass(self, context: Context) -> None:
+        """Free the node of what was on its way through it, and count how long it lay in accelerator memory."""
+        size, move = context.passing_bytes, context.move
+        if not size or move is None:
+            return
+        context.passing_bytes = 0
+        self._extra_bytes[NODE] -= size
+        self.staging_bytes -= size
+        if self._hosts_take_time:
+            until_s = min(move.left_source_s(), self._clock.now())
+            self.ledger.idle_hbm_byte_s += size * (until_s - move.begun_s)
 
     def grows(self, context: Context, own_bytes: int) -> bool:
         """Tell whether a context's own bytes may grow where it lies, whatever carries it now."""
@@ -93,7 +160,9 @@ class Keep(Holdings):
         if context.phase == DRAINING and context.tail == NODE:
             self._extra_bytes[NETWORK] += own_bytes - context.extra_bytes  # it takes space at both ends
         context.owed_bytes += self.resize_extra(context, own_bytes)
-        if self._make_room(0, now=True):
+        if self.used_bytes(NETWORK) <= self._relief * self.capacity_bytes[NETWORK]:
+            self.lay(context)
+        elif self._make_room(0, now=True):
             self.lay(context)
             self._relieve()
         else:
@@ -160,8 +229,9 @@ class Keep(Holdings):
 
     def halt(self, context: Context) -> int:
         """Stop whatever moves a context; return the bytes of it that are still at its worker alone."""
-        move, context.move = context.move, None
         left = 0
+        self._pass(context)
+        move, context.move = context.move, None
         if move is not None and self._traffic is not None:
             left = math.ceil(self._traffic.stop(move))
         if context.phase == STAGING and move is not None:

@@ -1,12 +1,15 @@
 """State on its way: one object over several shared links, with another way round when a link stops.
 
 A move streams over all its links at once and ends with the slowest, never before `floor_s`, the time that its own NICs
-need. A link that slows slows it; a link that stops holds it, unless another route is open: then what is left of it
-goes there. Nothing is sent twice.
+need, and `latency_s` after its last byte. A link that slows slows it; a link that stops holds it, unless another route
+is open: then what is left of it goes there. Nothing is sent twice.
+
+Its flows are quiet, so a move has one event: at the end that its links foresee, put off when others have joined them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +17,9 @@ from orchestrator.clock import Clock
 from plant.links import Flow, SharedLink
 
 Route = Sequence[SharedLink]
+
+ROUNDING = 2e-15
+"""An end so near the present, as a share of it, is now."""
 
 
 class Move:
@@ -26,14 +32,19 @@ class Move:
         The ways there, best first.
     size_bytes : float
     latency_s : float
-        Before the first byte.
+        Between the last byte's leaving and its arrival, set-up included.
     floor_s : float
         Least time for the bytes, whatever the links give.
     end : callable
         Called with this move when the last byte has arrived.
+    live : dict, optional
+        Where it is listed as long as it is under way.
     """
 
-    __slots__ = ("_clock", "_end", "_entry", "_floor_s", "_flows", "_pending", "_routes", "over", "route", "size_bytes")
+    __slots__ = (
+        "_clock", "_end", "_entry", "_floor_s", "_flows", "_latency_s", "_live", "_routes", "_sure", "begun_s",
+        "over", "route", "size_bytes",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -43,85 +54,106 @@ class Move:
         latency_s: float,
         floor_s: float,
         end: Callable[[Move], object],
+        live: dict[Move, None] | None = None,
     ) -> None:
         self._clock, self._routes, self._end = clock, routes, end
-        self.size_bytes = size_bytes
-        self.route: Route = ()
+        self.size_bytes, self._latency_s = size_bytes, latency_s
         self.over = False
+        self._live = live
+        if live is not None:
+            live[self] = None
+        self.begun_s = now = clock.now()
+        self._floor_s = due_s = now + floor_s
+        self.route = route = routes[0] if len(routes) == 1 else _open(routes)
+        self._sure = True  # what the links foresaw then holds unless others have joined
         self._flows: list[Flow] = []
-        self._pending = 0
-        self._floor_s = floor_s
+        for link in route:
+            flow = link.enter(size_bytes, self, now)
+            self._flows.append(flow)
+            if flow[3] > due_s:
+                due_s = flow[3]
         self._entry: Any = None  # an entry is the clock's own affair
-        if latency_s > 0.0 or not routes[0]:
-            self._entry = clock.at(clock.now() + latency_s, self._start, None)
-        else:
-            self._start(None)  # a link never ends a flow within the call that begins it
+        if due_s < math.inf:
+            self._entry = clock.at(due_s + latency_s, self._check, None)
 
-    def _start(self, _: None) -> None:
+    def _check(self, _: None) -> None:
+        """End, or wait on if others have since taken a share of a link."""
         self._entry = None
-        self._join(self.size_bytes)
-        if self._floor_s > 0.0:
-            self._pending += 1
-            self._entry = self._clock.at(self._clock.now() + self._floor_s, self._rested, None)
-        elif not self._pending:
-            self._finish()
-
-    def _join(self, size_bytes: float) -> None:
-        self.route = route = next(
-            (r for r in self._routes if all(link.rate_bytes_per_s > 0.0 for link in r)), self._routes[0]
-        )
-        self._pending += len(route)
-        self._flows = [link.join(size_bytes, self._passed, None) for link in route]
-
-    def _rested(self, _: None) -> None:
-        self._entry = None
-        self._passed(None)
-
-    def _passed(self, _: None) -> None:
-        self._pending -= 1
-        if not self._pending:
-            self._finish()
-
-    def _finish(self) -> None:
+        for link, flow in zip(self.route, self._flows):
+            if flow[2] is not None and not (self._sure and flow[1] >= link.squeezed):
+                due_s = self._due_s() + self._latency_s
+                if due_s > self._clock.now() * (1.0 + ROUNDING):
+                    if due_s < math.inf:
+                        self._entry = self._clock.at(due_s, self._check, None)
+                    return
+                break
         self.over = True
+        if self._live is not None:
+            del self._live[self]
         self._end(self)
+
+    def _due_s(self) -> float:
+        due_s = self._floor_s
+        for link, flow in zip(self.route, self._flows):
+            end_s = link.end_s(flow)
+            if end_s > due_s:
+                due_s = end_s
+        return due_s
+
+    def retime(self) -> None:
+        """Look again: a link says that it may end earlier."""
+        self._disarm()
+        self._sure = False
+        due_s = self._due_s()
+        if due_s < math.inf:
+            self._entry = self._clock.at(due_s + self._latency_s, self._check, None)
+
+    def _disarm(self) -> None:
+        if self._entry is not None:
+            self._clock.cancel_at(self._entry)
+            self._entry = None
 
     def left_bytes(self) -> float:
         """Return what the slowest link has still to carry."""
         return max((link.left_bytes(flow) for link, flow in zip(self.route, self._flows)), default=0.0)
 
-    def unmoved_bytes(self) -> float:
-        """Return what has not arrived: all of it before the first byte, then what the slowest link still has."""
-        if self.over:
-            return 0.0
-        return self.left_bytes() if self._flows else self.size_bytes
+    def left_source_s(self) -> float:
+        """Return when the last byte left the first link, or will."""
+        link, flow = self.route[0], self._flows[0]
+        if self._sure and flow[1] >= link.squeezed:
+            return float(flow[3])
+        return link.end_s(flow)
 
     def reroute(self) -> bool:
         """Send the rest another way if a link of this one has stopped and another is open; tell whether it was sent."""
-        if self.over or not self._flows or all(link.rate_bytes_per_s > 0.0 for link in self.route):
+        if self.over or all(link.rate_bytes_per_s > 0.0 for link in self.route):
             return False
-        if not any(all(link.rate_bytes_per_s > 0.0 for link in r) for r in self._routes):
+        route = _open(self._routes)
+        if any(link.rate_bytes_per_s <= 0.0 for link in route):
             return False
         left = self.left_bytes()
         if left <= 0.0:
             return False
         self._leave()
-        self._join(left)
+        self.route = route
+        now = self._clock.now()
+        self._flows = [link.enter(left, self, now) for link in route]
+        self.retime()
         return True
 
     def _leave(self) -> None:
-        for link, flow in zip(self.route, self._flows):
-            if flow[2] is not None:
-                link.leave(flow)
-                self._pending -= 1
-        self._flows = []
+        flows, self._flows = self._flows, []
+        for link, flow in zip(self.route, flows):
+            link.leave(flow)
 
     def cancel(self) -> None:
         """Stop; what has been sent was sent for nothing."""
-        if self.over:
-            return
-        self.over = True
-        if self._entry is not None:
-            self._clock.cancel_at(self._entry)
-            self._entry = None
-        self._leave()
+        if not self.over:
+            self.over = True
+            self._disarm()
+            self._leave()
+
+
+def _open(routes: Sequence[Route]) -> Route:
+    """Return the first way that no stopped link closes, or the first of all."""
+    return next((r for r in routes if all(link.rate_bytes_per_s > 0.0 for link in r)), routes[0])

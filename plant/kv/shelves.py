@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
+from typing import Protocol
 
 from orchestrator.signals import ReuseReading
 from orchestrator.turn import KvChain, WorkerId
@@ -24,23 +25,35 @@ AGES_S = (10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14_400.0, 86_40
 AT_REST, STAGING, WAITING, DRAINING, DEMOTING = "at rest", "staging", "waiting", "draining", "demoting"
 
 
+class Guest(Protocol):
+    """A fetch from a context that is still kept."""
+
+    def stand_alone(self) -> None:
+        """Hold what is needed itself: the context is about to be given up."""
+        ...
+
+
 class Context:
     """One context in the store.
 
     `blocks` is the chain's length; the first `settled` of them lie in tier `home`, the others in the node tier, on
     their way. `extra_bytes` belong to it alone: the partial last block, the generated suffix, a hybrid's last snapshot;
     they lie where its last block does. Of them `owed_bytes` travel with the session's next write: an answer's suffix
-    has no ids, so nothing asks for it before.
+    has no ids, so nothing asks for it before. `passing_bytes` are in its node's DRAM on their way to the network tier.
+    `guest` is a fetch that counts on this context's own holds. `shared` blocks lead both this chain and `compared`.
     """
 
     __slots__ = (
-        "blocks", "chain", "extra_bytes", "home", "key", "kind", "marked", "move", "owed_bytes", "phase", "pins",
-        "settled", "since_s", "stamp", "tail", "tokens", "worker",
+        "blocks", "chain", "compared", "extra_bytes", "guest", "home", "key", "kind", "marked", "move", "owed_bytes",
+        "passing_bytes", "phase", "pins", "settled", "shared", "since_s", "stamp", "tail", "tokens", "worker",
     )  # fmt: skip
 
     def __init__(self, key: int, chain: KvChain, blocks: int, worker: WorkerId) -> None:
         self.key, self.chain, self.blocks, self.worker = key, chain, blocks, worker
-        self.tokens = self.settled = self.extra_bytes = self.owed_bytes = self.pins = self.stamp = 0
+        self.tokens = self.settled = self.extra_bytes = self.owed_bytes = self.passing_bytes = 0
+        self.pins = self.stamp = self.shared = 0
+        self.compared: KvChain | None = None
+        self.guest: Guest | None = None
         self.home = self.tail = NETWORK
         self.kind, self.phase = BUSY, AT_REST
         self.since_s = 0.0
@@ -114,13 +127,6 @@ class Returns:
         row[0] += size_bytes
         row[1] += tokens
         row[2] += 1
-        while self._resting:
-            first = next(iter(self._resting))
-            old, since_s, _ = self._resting[first]
-            if now_s - since_s <= self.ages_s[-1]:
-                break
-            del self._resting[first]
-            self._last[old][-1] += 1
 
     def returns(self, session: int, now_s: float) -> int:
         """A session's next turn has come; return the tokens that it had left behind, 0 for a new one."""
@@ -128,14 +134,23 @@ class Returns:
         if known is None:
             return 0
         kind, since_s, tokens = known
-        last = self._bin(now_s - since_s)
+        age_s = now_s - since_s
+        last = bisect_left(self.ages_s, age_s)
+        if last == len(self.ages_s):  # older than the last edge
+            self._last[kind][-1] += 1
+            return 0
         self._last[kind][last] += 1
-        if now_s - since_s <= self.ages_s[-1]:
-            self._reused[kind][last] += 1
+        self._reused[kind][last] += 1
         return tokens
 
-    def _bin(self, age_s: float) -> int:
-        return min(bisect_left(self.ages_s, age_s), len(self.ages_s) - 1)
+    def _forget(self, now_s: float) -> None:
+        while self._resting:
+            first = next(iter(self._resting))
+            kind, since_s, _ = self._resting[first]
+            if now_s - since_s <= self.ages_s[-1]:
+                return
+            del self._resting[first]
+            self._last[kind][-1] += 1
 
     def readings(self, now_s: float, rebuild_s: Callable[[float], float]) -> tuple[ReuseReading, ...]:
         """Return what is known by kind, with those that still wait: `idle[i]` began age bin i, `reused[i]` ended in it.
@@ -143,9 +158,13 @@ class Returns:
         `rebuild_s` gives the seconds to compute so many tokens anew; it is asked for the mean context of each kind.
         Costs a step for every context at rest; ask seldom.
         """
+        self._forget(now_s)
         last = {kind: row.copy() for kind, row in self._last.items()}
-        for kind, since_s, _ in self._resting.values():
-            last[kind][self._bin(now_s - since_s)] += 1
+        ages_s, age = self.ages_s, len(self.ages_s) - 1
+        for kind, since_s, _ in self._resting.values():  # oldest first
+            while age and now_s - since_s <= ages_s[age - 1]:
+                age -= 1
+            last[kind][age] += 1
         reached = {kind: tuple(accumulate(reversed(row)))[::-1] for kind, row in last.items()}
         return tuple(
             ReuseReading(

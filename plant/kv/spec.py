@@ -139,5 +139,7 @@ class KvSpec:
 
     def object_bytes_per_s(self, size_bytes: float) -> float:
         """Return the rate of one object alone: striped over the NICs that its size feeds, at measured efficiency."""
-        stripes = min(self.nics, max(1, int(size_bytes // self.stripe_bytes)))
-        return stripes * self.nic_bytes_per_s * self.efficiency_ratio
+        stripes = size_bytes // self.stripe_bytes
+        if stripes > self.nics:
+            stripes = self.nics
+        return (stripes if stripes > 1 else 1) * self.nic_bytes_per_s * self.efficiency_ratio

@@ -14,19 +14,19 @@ from orchestrator.clock import Clock
 from orchestrator.signals import RetentionCommand, ReuseReading, TierReading
 from orchestrator.turn import KvChain, TurnView, WorkerId
 from plant.kv.caches import RackCaches
-from plant.kv.chains import length, shared_blocks
+from plant.kv.chains import length
 from plant.kv.fetch import Fetch, sources
 from plant.kv.keep import Keep
-from plant.kv.ledger import ABANDONED
-from plant.kv.shelves import BUSY, COMPACTED, Context, Returns
+from plant.kv.shelves import BUSY, Context, Returns
 from plant.kv.spec import NETWORK, NODE, SSD, TIER_NAMES, KvSpec
+from plant.kv.succession import Succession, shared_with
 from plant.kv.traffic import Traffic
 from plant.kv.tree import BlobTree
 from plant.links import SharedLink
 
-READ_EVERY_S = 1.0
+READ_EVERY_S = 10.0
 """Tier figures are gathered no more often; the law that reads them acts in minutes."""
-REUSE_EVERY_S = 30.0
+REUSE_EVERY_S = 60.0
 """Nor figures of reuse: they cost a step for every context at rest."""
 
 
@@ -63,7 +63,7 @@ class TieredStore:
         self.keep = Keep(clock, spec, self.tree, self.traffic)
         self.ledger = self.keep.ledger
         self.returns = Returns()
-        self._left_behind = 0
+        self.succession = Succession(clock, self.tree, self.keep, self.returns)
         self._reuse: tuple[ReuseReading, ...] = ()
         self._reuse_at_s = self._recent_at_s = -math.inf
         self._recent: tuple[TierReading, ...] = ()
@@ -72,7 +72,9 @@ class TieredStore:
     def match(self, chain: KvChain) -> int:
         """Return the tokens of the longest leading part of the chain that is kept and can be resumed."""
         found = self.tree.match_blocks(chain)
-        tokens = self.tree.resumable_blocks(chain, found) * chain.block_tokens
+        if self.spec.snapshot_bytes:
+            found = self.tree.resumable_blocks(chain, found)
+        tokens = found * chain.block_tokens
         return tokens - tokens % self.spec.reuse_tokens
 
     def near(self, chain: KvChain) -> WorkerId | None:
@@ -88,15 +90,13 @@ class TieredStore:
         traffic = self.traffic
         if traffic is None or not cached_tokens:
             return 0.0
-        source, key = self._source(turn, worker), turn.session_id
+        key = turn.session_id
+        context = self.keep.contexts.get(key)
+        source = worker if context is None else context.worker
         size = turn.context.block_tokens
         found = self.tree.find(turn.context, -(-cached_tokens // size))
         sizes = sources(self, found, size, cached_tokens, worker)
         return max((traffic.fetch_s(key, tier, worker, source, size) for tier, size in sizes.items()), default=0.0)
-
-    def _source(self, turn: TurnView, worker: WorkerId) -> WorkerId:
-        context = self.keep.contexts.get(turn.session_id)
-        return worker if context is None else context.worker
 
     # ------------------------------------------------ a turn asks for its context
     def fetch(
@@ -109,55 +109,83 @@ class TieredStore:
         keep, session = self.keep, turn.session_id
         known = self.returns.returns(session, self._clock.now())
         context = keep.contexts.get(session)
-        if context is not None and context.kind != BUSY:
+        if context is not None:
             keep.lift(context)
-            context.kind = BUSY
-            keep.touch(context)
-            keep.lay(context)
+            if context.kind != BUSY:
+                context.kind = BUSY
+                keep.touch(context)
         ledger = self.ledger
         ledger.asked_tokens += turn.prompt_tokens
         ledger.cached_tokens += cached_tokens
         ledger.computed_bytes += (turn.prompt_tokens - cached_tokens) * self.spec.bytes_per_token
         if context is None and known:  # it was discarded: what it held is computed anew
             ledger.rebuilt_tokens += max(0, min(known, turn.prompt_tokens) - cached_tokens)
-        if not cached_tokens:
+        if self.traffic is None or not cached_tokens:
+            if context is not None:
+                keep.lay(context)
+            if cached_tokens:
+                self._instantly(turn, cached_tokens, worker)
             return None
+        blocks = -(-cached_tokens // turn.context.block_tokens)
+        if context is not None and self._covers(context, turn.context, blocks):
+            size_bytes = blocks * self.tree.sizes.block_bytes
+            ledger.hit_tokens[NETWORK] += cached_tokens
+            ledger.taken_bytes[NETWORK] += size_bytes
+            sizes = {NETWORK: size_bytes + self.tree.sizes.snapshot_bytes}
+            return Fetch(self, self.traffic, turn, blocks, worker, context, sizes, ready, arg)
+        found = self.tree.find(turn.context, blocks)
+        sizes = sources(self, found, turn.context.block_tokens, cached_tokens, worker, ledger)
+        return Fetch(self, self.traffic, turn, found, worker, context, sizes, ready, arg)
+
+    def _instantly(self, turn: TurnView, cached_tokens: int, worker: WorkerId) -> None:
+        """Count a fetch that takes no time."""
+        ledger = self.ledger
         if self._plain:
             ledger.hit_tokens[NETWORK] += cached_tokens
             ledger.taken_bytes[NETWORK] += round(cached_tokens * self.spec.bytes_per_token)
-            return None
-        found = self.tree.find(turn.context, -(-cached_tokens // turn.context.block_tokens))
-        sizes = sources(self, found, turn.context.block_tokens, cached_tokens, worker, ledger)
-        if self.traffic is None:
-            self.warm(turn.context, -(-cached_tokens // turn.context.block_tokens), worker)
-            return None
-        return Fetch(self, self.traffic, turn, found, worker, self._source(turn, worker), sizes, ready, arg)
+            return
+        blocks = -(-cached_tokens // turn.context.block_tokens)
+        found = self.tree.find(turn.context, blocks)
+        sources(self, found, turn.context.block_tokens, cached_tokens, worker, ledger)
+        self.warm(turn.context, blocks, worker)
+
+    def _covers(self, context: Context, chain: KvChain, blocks: int) -> bool:
+        """Tell whether a session's last context alone holds so many blocks of a chain in the network tier."""
+        if self.caches is not None or context.home != NETWORK or context.guest is not None:
+            return False
+        return blocks <= context.settled and blocks <= shared_with(context, chain)
 
     # ------------------------------------------------ a worker gives state back
     def put(self, turn: TurnView, tokens: int, worker: WorkerId, kind: str) -> None:
         """Keep a context of `tokens` positions; `kind` says what it will wait for, BUSY while its turn goes on."""
         chain, keep = turn.context, self.keep
-        blocks = length(chain)
+        now_s, session = self._clock.now(), turn.session_id
+        context = keep.contexts.get(session)
+        blocks = context.blocks if context is not None and context.chain is chain else length(chain)
         if not blocks:
             return
-        now_s, session = self._clock.now(), turn.session_id
         own = round((tokens - blocks * chain.block_tokens) * self.spec.bytes_per_token) + self.spec.snapshot_bytes
-        own = max(0, own)
-        context = keep.contexts.get(session)
-        same = context is not None and context.chain == chain and context.home == NETWORK
-        if same and context is not None and keep.grows(context, own):  # the answer's suffix: nothing new has a name
-            keep.lift(context)
-            self._rest(context, tokens, kind, now_s, worker)
-            keep.grow(context, own)
-            return
-        new = 0
+        own = own if own > 0 else 0
+        if context is not None and context.home == NETWORK:
+            if context.chain is chain or context.chain == chain:
+                if keep.grows(context, own):  # the answer's suffix: nothing new has a name
+                    keep.lift(context)
+                    self._rest(context, tokens, kind, now_s, worker)
+                    keep.grow(context, own)
+                    return
+            elif self.succession.goes_on(context, chain, blocks, own, worker):  # what nearly every turn does
+                self._rest(context, tokens, kind, now_s, worker)
+                return
+        new = owed = 0
         if context is not None:
-            new = keep.halt(context)
+            new, owed = keep.halt(context), context.owed_bytes
             keep.lift(context)
         if context is None or context.chain != chain or context.home != NETWORK:
-            owed = 0 if context is None else context.owed_bytes
-            context = self._succeed(context, new, session, chain, blocks, worker)
-            new = self.tree.sizes.span_bytes(context.settled, blocks - context.settled) + owed
+            old = context
+            context = self.succession.succeed(old, new, session, chain, blocks, worker)
+            if context is not old:
+                new = 0
+            new += self.tree.sizes.span_bytes(context.settled, blocks - context.settled) + owed
         else:
             keep.unstage(context)
         new += keep.resize_extra(context, own)
@@ -170,51 +198,6 @@ class TieredStore:
         self.keep.near[context.chain.runs[-1].scope] = worker
         if kind != BUSY:
             self.returns.rests(context.key, kind, now_s, self.keep.size_bytes(context), tokens)
-
-    def _succeed(
-        self, old: Context | None, unsent: int, session: int, chain: KvChain, blocks: int, worker: WorkerId
-    ) -> Context:
-        """Put a new chain in the place of a session's last one, with what is kept of it settled in the network tier."""
-        tree, keep = self.tree, self.keep
-        context = Context(session, chain, blocks, worker)
-        carried = 0
-        if old is not None:
-            shared = shared_blocks(old.chain, chain)
-            if shared < old.blocks and keep.rules.life_s(COMPACTED) > 0.0:
-                self._leave_behind(old, unsent)
-                old = None
-            else:
-                carried = min(shared, old.settled) if old.home == NETWORK else 0
-                if shared < old.blocks:
-                    self.ledger.gave_up(old, ABANDONED, old.blocks - shared, self.tree.sizes)
-        settled = carried
-        grew = self._plain and old is not None and carried == old.blocks
-        if carried < blocks and not grew:
-            for blob, _low, high in tree.find(chain):
-                if not (blob.held[NETWORK] or blob.held[SSD]):
-                    break
-                settled = max(settled, high)
-        tree.hold(chain, carried, settled, NETWORK)
-        context.settled = settled
-        if old is not None:
-            self.ledger.promoted += old.home == SSD
-            keep.forget(old, carried)
-        keep.contexts[session] = context
-        return context
-
-    def _leave_behind(self, old: Context, unsent: int) -> None:
-        """Keep what a session has turned away from, under a name of its own, as long as the rules say."""
-        keep = self.keep
-        del keep.contexts[old.key]
-        self._left_behind += 1
-        old.key, old.kind, old.since_s = -self._left_behind, COMPACTED, self._clock.now()
-        keep.contexts[old.key] = old
-        self.returns.rests(old.key, COMPACTED, old.since_s, self.tree.sizes.span_bytes(0, old.blocks), old.tokens)
-        if old.tail == NODE:
-            keep.unstage(old)
-            keep.place(old, unsent)
-        else:
-            keep.lay(old)
 
     # ------------------------------------------------ the law, and what it sees
     def apply(self, command: RetentionCommand) -> RetentionCommand:

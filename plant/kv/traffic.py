@@ -2,13 +2,15 @@
 
 fetch   network or ssd server's link -> uplink of the worker's rack (-> host link, where CPU memory is in between)
         node of another worker       -> uplinks of both racks; a copy in the rack's cache crosses neither
-write   host link -> node;  node -> uplink -> links of all servers that keep a copy;  network -> ssd server
+write   host link -> uplink -> links of all servers that keep a copy, through the node's DRAM where there is a node tier
+stage   host link -> node's DRAM, to wait there;  drain: from there on;  demote: network -> ssd server
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 
 from orchestrator.clock import Clock
 from orchestrator.rng import mix
@@ -37,10 +39,21 @@ class Traffic:
         self, clock: Clock, spec: KvSpec, uplinks: Sequence[SharedLink], rack_of: Callable[[WorkerId], int]
     ) -> None:
         self._clock, self._spec, self._uplinks, self._rack_of = clock, spec, uplinks, rack_of
+        self._ups = [_finite([link]) for link in uplinks]
         self.network = self._servers(spec.network)
         self.ssd = self._servers(spec.ssd)
-        self._hosts: dict[WorkerId, SharedLink] = {}
+        self._hosts: dict[WorkerId, list[SharedLink]] = {}
+        self._reads: dict[int, Sequence[Route]] = {}
+        self._writes: dict[int, Sequence[Route]] = {}
+        self._first = lru_cache(1 << 16)(lambda key: mix(key, 0))  # pure: by what a context's servers are chosen
         self._live: dict[Move, None] = {}
+        self._node_latency_s = spec.node.latency_s if spec.node is not None else 0.0
+        self._latency_s = {
+            CACHE: spec.per_object_s,
+            NODE: spec.per_object_s + self._node_latency_s,
+            NETWORK: spec.per_object_s + spec.network.latency_s,
+            SSD: spec.per_object_s + (spec.ssd.latency_s if spec.ssd is not None else 0.0),
+        }
         self.rerouted = 0
         self.moved_bytes: dict[str, float] = {"fetch": 0.0, "stage": 0.0, "drain": 0.0, "demote": 0.0}
 
@@ -51,14 +64,14 @@ class Traffic:
         return [SharedLink(self._clock, rate) for _ in range(tier.servers)]
 
     def _host(self, worker: WorkerId) -> list[SharedLink]:
-        node = self._spec.node
-        if node is None or math.isinf(node.bytes_per_s):
-            return []
-        link = self._hosts.get(worker)
-        if link is None:
-            rate = node.bytes_per_s * self._spec.efficiency_ratio
-            link = self._hosts[worker] = SharedLink(self._clock, rate)
-        return [link]
+        """Return the link between a worker and its node's DRAM; [] where it takes no time."""
+        links = self._hosts.get(worker)
+        if links is None:
+            node = self._spec.node
+            links = self._hosts[worker] = []
+            if node is not None and node.bytes_per_s < math.inf:
+                links.append(SharedLink(self._clock, node.bytes_per_s * self._spec.efficiency_ratio))
+        return links
 
     def named(self) -> dict[str, SharedLink]:
         """Return the storage servers' links by name, as faults name them."""
@@ -66,87 +79,116 @@ class Traffic:
         return {f"{tier}.{n}": link for tier, links in rows for n, link in enumerate(links)}
 
     # ------------------------------------------------ ways
-    def _fetch_routes(self, key: int, tier: int, worker: WorkerId, source: WorkerId) -> list[Route]:
-        rack = self._rack_of(worker)
-        tail = self._host(worker) if self._spec.placement == "cpu" else []
+    def _fetch_routes(self, key: int, tier: int, worker: WorkerId, source: WorkerId) -> Sequence[Route]:
+        spec = self._spec
+        if tier == NETWORK and spec.replicas == 1:
+            return self._way(self._reads, key, worker, self._read)
+        tail = self._incoming(worker)
         if tier == CACHE:
             return [tail]
+        rack = self._rack_of(worker)
         if tier == NODE:
             if source == worker:
                 return [self._host(worker)]
             other = self._rack_of(source)
-            between = [] if other == rack else [self._uplinks[other], self._uplinks[rack]]
+            between = [] if other == rack else [*self._ups[other], *self._ups[rack]]
             return [[*self._host(source), *between, *tail]]
-        servers = self.network if tier == NETWORK else self.ssd
-        ways = self._copies(key, servers, self._spec.replicas if tier == NETWORK else 1)
-        return [[*way, self._uplinks[rack], *tail] for way in ways]
+        ways = self._copies(key) if tier == NETWORK else [self._one(key, self.ssd)]
+        return [[*way, *self._ups[rack], *tail] for way in ways]
 
-    def _copies(self, key: int, servers: Sequence[SharedLink], replicas: int) -> list[list[SharedLink]]:
-        """Return the servers that keep a context's copies, the least busy first; [[]] where they take no time."""
+    def _write_routes(self, key: int, worker: WorkerId) -> Sequence[Route]:
+        if self._spec.replicas == 1:
+            return self._way(self._writes, key, worker, self._written)
+        servers = [link for way in self._copies(key) for link in way]
+        return [[*self._host(worker), *self._ups[self._rack_of(worker)], *servers]]
+
+    def _way(
+        self,
+        known: dict[int, Sequence[Route]],
+        key: int,
+        worker: WorkerId,
+        make: Callable[[int, WorkerId], Route],
+    ) -> Sequence[Route]:
+        """Return the one way between a worker and the server that keeps a context, made once for both."""
+        servers = len(self.network) or 1
+        server = self._first(key) % servers
+        place = worker * servers + server
+        way = known.get(place)
+        if way is None:
+            way = known[place] = (make(server, worker),)
+        return way
+
+    def _read(self, server: int, worker: WorkerId) -> Route:
+        return [*self.network[server : server + 1], *self._ups[self._rack_of(worker)], *self._incoming(worker)]
+
+    def _written(self, server: int, worker: WorkerId) -> Route:
+        return [*self._host(worker), *self._ups[self._rack_of(worker)], *self.network[server : server + 1]]
+
+    def _incoming(self, worker: WorkerId) -> Route:
+        """Return the host link, where what comes in goes through CPU memory."""
+        return self._host(worker) if self._spec.placement == "cpu" else []
+
+    def _one(self, key: int, servers: Sequence[SharedLink]) -> Route:
+        """Return the link of the one server that keeps a context; none where it takes no time."""
+        return (servers[self._first(key) % len(servers)],) if servers else ()
+
+    def _copies(self, key: int) -> list[Route]:
+        """Return the network servers that keep a context's copies, least busy first; [()] where they take no time."""
+        servers = self.network
         if not servers:
-            return [[]]
-        first = mix(key, 0) % len(servers)
-        own = [servers[(first + k) % len(servers)] for k in range(min(replicas, len(servers)))]
-        own.sort(key=lambda link: link.live)
-        return [[link] for link in own]
+            return [()]
+        first = self._first(key) % len(servers)
+        own = [servers[(first + k) % len(servers)] for k in range(min(self._spec.replicas, len(servers)))]
+        if len(own) > 1:
+            own.sort(key=SharedLink.load)
+        return [(link,) for link in own]
 
     # ------------------------------------------------ moves
     def fetch(
         self, key: int, tier: int, worker: WorkerId, source: WorkerId, size_bytes: float, end: Callable[[Move], object]
     ) -> Move:
         """Bring state to a worker."""
-        spec = self._spec
-        storage = {NODE: spec.node, NETWORK: spec.network, SSD: spec.ssd}.get(tier)
-        latency_s = spec.per_object_s + (storage.latency_s if storage is not None else 0.0)
         self.moved_bytes["fetch"] += size_bytes
-        return self._send(self._fetch_routes(key, tier, worker, source), size_bytes, latency_s, True, end)
+        routes = self._fetch_routes(key, tier, worker, source)
+        return self._send(routes, size_bytes, self._latency_s[tier], True, end)
 
     def stage(self, worker: WorkerId, size_bytes: float, end: Callable[[Move], object]) -> Move:
         """Copy new state from a worker's accelerators into its node's DRAM."""
         self.moved_bytes["stage"] += size_bytes
-        latency_s = self._spec.node.latency_s if self._spec.node is not None else 0.0
-        return self._send([self._host(worker)], size_bytes, latency_s, False, end)
+        return self._send([self._host(worker)], size_bytes, self._node_latency_s, False, end)
 
     def drain(self, key: int, worker: WorkerId, size_bytes: float, end: Callable[[Move], object]) -> Move:
         """Send state from a node to every network server that is to keep it."""
-        spec = self._spec
-        self.moved_bytes["drain"] += size_bytes * spec.replicas
-        servers = [link for way in self._copies(key, self.network, spec.replicas) for link in way]
-        route = [self._uplinks[self._rack_of(worker)], *servers]
-        return self._send([route], size_bytes, spec.per_object_s + spec.network.latency_s, True, end)
+        self.moved_bytes["drain"] += size_bytes * self._spec.replicas
+        servers = [link for way in self._copies(key) for link in way]
+        route = [*self._ups[self._rack_of(worker)], *servers]
+        return self._send([route], size_bytes, self._latency_s[NETWORK], True, end)
+
+    def write(self, key: int, worker: WorkerId, size_bytes: float, end: Callable[[Move], object]) -> Move:
+        """Send new state from a worker to every network server that is to keep it, through its node's DRAM."""
+        moved = self.moved_bytes
+        moved["stage"] += size_bytes
+        moved["drain"] += size_bytes * self._spec.replicas
+        routes = self._write_routes(key, worker)
+        return self._send(routes, size_bytes, self._latency_s[NETWORK] + self._node_latency_s, True, end)
 
     def demote(self, key: int, size_bytes: float, end: Callable[[Move], object]) -> Move:
         """Send state from the network tier to an SSD server."""
-        spec = self._spec
         self.moved_bytes["demote"] += size_bytes
-        ways = self._copies(key, self.network, spec.replicas)
-        disk = [link for way in self._copies(key, self.ssd, 1) for link in way]
-        latency_s = spec.per_object_s + (spec.ssd.latency_s if spec.ssd is not None else 0.0)
-        return self._send([[*way, *disk] for way in ways], size_bytes, latency_s, False, end)
+        disk = self._one(key, self.ssd)
+        return self._send([[*way, *disk] for way in self._copies(key)], size_bytes, self._latency_s[SSD], False, end)
 
     def _send(
         self, routes: Sequence[Route], size_bytes: float, latency_s: float, nics: bool, end: Callable[[Move], object]
     ) -> Move:
-        routes = [[link for link in route if link.rate_bytes_per_s < math.inf] for route in routes]
-
-        def ended(move: Move) -> None:
-            del self._live[move]
-            end(move)
-
-        floor_s = 0.0
-        if nics:
-            alone = self._spec.object_bytes_per_s(size_bytes)
-            if any(all(link.rate_bytes_per_s > alone for link in route) for route in routes):
-                floor_s = size_bytes / alone
-        move = Move(self._clock, routes, size_bytes, latency_s, floor_s, ended)
-        self._live[move] = None
-        return move
+        floor_s = size_bytes / self._spec.object_bytes_per_s(size_bytes) if nics else 0.0
+        return Move(self._clock, routes, size_bytes, latency_s, floor_s, end, self._live)
 
     def stop(self, move: Move) -> float:
         """Stop a move; return the bytes that it had not yet moved."""
         if self._live.pop(move, 0) == 0:
             return 0.0
-        left = move.unmoved_bytes()
+        left = move.left_bytes()
         move.cancel()
         return left
 
@@ -158,16 +200,13 @@ class Traffic:
     # ------------------------------------------------ estimates
     def fetch_s(self, key: int, tier: int, worker: WorkerId, source: WorkerId, size_bytes: float) -> float:
         """Estimate a fetch's seconds, were it to begin now and the links to stay as busy as they are."""
-        spec = self._spec
-        storage = {NODE: spec.node, NETWORK: spec.network, SSD: spec.ssd}.get(tier)
-        latency_s = spec.per_object_s + (storage.latency_s if storage is not None else 0.0)
         best = math.inf
         for route in self._fetch_routes(key, tier, worker, source):
-            rate = spec.object_bytes_per_s(size_bytes)
+            rate = self._spec.object_bytes_per_s(size_bytes)
             for link in route:
-                rate = min(rate, link.rate_bytes_per_s / (link.live + 1))
+                rate = min(rate, link.rate_bytes_per_s / (link.load() + 1))
             best = min(best, size_bytes / rate if rate > 0.0 else math.inf)
-        return latency_s + best
+        return self._latency_s[tier] + best
 
     def link_bytes(self) -> Iterator[tuple[str, float]]:
         """Yield (link, bytes carried so far); the hosts' links as one."""
@@ -175,8 +214,14 @@ class Traffic:
             yield name, link.carried_bytes()
         for rack, link in enumerate(self._uplinks):
             yield f"uplink.{rack}", link.carried_bytes()
-        if self._hosts:
-            yield "hosts", sum(link.carried_bytes() for link in self._hosts.values())
+        hosts = [link for links in self._hosts.values() for link in links]
+        if hosts:
+            yield "hosts", sum(link.carried_bytes() for link in hosts)
 
     def __len__(self) -> int:
         return len(self._live)
+
+
+def _finite(links: Sequence[SharedLink]) -> list[SharedLink]:
+    """Return the links that take time."""
+    return [link for link in links if link.rate_bytes_per_s < math.inf]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from orchestrator.turn import KvChain
@@ -87,6 +88,7 @@ class BlobTree:
         self.replicas: Replicas | None = None
         self.used_bytes = [0] * tiers
         self._tiers = tiers
+        self._alone = [[int(t == tier) for t in range(tiers)] for tier in range(tiers)]  # held by one, in one tier
         self._rows: dict[int, _Row] = {}
 
     def __len__(self) -> int:
@@ -99,20 +101,33 @@ class BlobTree:
     def match_blocks(self, chain: KvChain) -> int:
         """Return how many leading blocks of the chain are kept somewhere."""
         found = 0
+        rows = self._rows
         for scope, first, blocks in chain.runs:
-            row = self._rows.get(scope)
+            row = rows.get(scope)
             if row is None:
                 return found
-            end = first + blocks
+            end, blobs = first + blocks, row.blobs
             i = bisect_right(row.firsts, first) - 1
-            while first < end:
-                blob = row.blobs[i] if 0 <= i < len(row.blobs) else None
-                if blob is None or not blob.first <= first < blob.first + blob.blocks:
+            if i < 0:
+                return found
+            blob = blobs[i]
+            upto = blob.first + blob.blocks
+            if end <= upto:
+                found += blocks
+                continue
+            if first >= upto:
+                return found
+            found += upto - first
+            for blob in islice(blobs, i + 1, None):
+                if blob.first != upto:
                     return found
-                upto = min(end, blob.first + blob.blocks)
-                found += upto - first
-                first = upto
-                i += 1
+                upto += blob.blocks
+                if end <= upto:
+                    found += end - blob.first
+                    break
+                found += blob.blocks
+            else:
+                return found
         return found
 
     def find(self, chain: KvChain, limit: int | None = None) -> list[Found]:
@@ -138,6 +153,15 @@ class BlobTree:
                 i += 1
         return parts
 
+    def follows(self, chain: KvChain, low: int, high: int) -> bool:
+        """Tell whether nothing is kept, of the scope of a chain's last run, from block `low` on to its end `high`."""
+        scope, first, blocks = chain.runs[-1]
+        skip = low + blocks - high
+        if skip < 0:
+            return False
+        row = self._rows.get(scope)
+        return row is None or row.blobs[-1].first + row.blobs[-1].blocks <= first + skip
+
     def resumable_blocks(self, chain: KvChain, matched: int) -> int:
         """Return how many of the matched blocks can be resumed from: up to the last snapshot, for a hybrid."""
         if not self.sizes.snapshot_bytes or not matched:
@@ -157,6 +181,29 @@ class BlobTree:
         """Hold blocks `low .. high - 1` of the chain in a tier; what is not there yet comes to be."""
         for scope, first, blocks, start in pieces(chain, low, high):
             self._change(scope, first, blocks, start, tier, 1)
+
+    def extend(self, chain: KvChain, low: int, high: int, tier: int) -> None:
+        """Hold the end of a chain, blocks `low .. high - 1`: one step for a context that goes on where it ended."""
+        if low >= high:
+            return
+        scope, first, blocks = chain.runs[-1]
+        row = self._rows.get(scope)
+        if row is None or not self.follows(chain, low, high):
+            self.hold(chain, low, high, tier)
+            return
+        first += low + blocks - high
+        last = row.blobs[-1]
+        if (
+            last.held == self._alone[tier]
+            and last.first + last.blocks == first
+            and last.start + last.blocks == low
+            and not last.replicas
+        ):
+            last.blocks += high - low
+        else:
+            row.firsts.append(first)
+            row.blobs.append(Blob(scope, first, high - low, low, self._alone[tier].copy()))
+        self.used_bytes[tier] += self.sizes.span_bytes(low, high - low)
 
     def release(self, chain: KvChain, low: int, high: int, tier: int) -> None:
         """Give up a hold; a blob that nobody holds in any tier is gone.

@@ -139,18 +139,38 @@ def test_a_copy_by_way_of_the_cpu_crosses_the_host_link_too() -> None:
     assert spans == [pytest.approx(2.0), pytest.approx(4.0)]
 
 
-def test_new_state_reaches_its_node_first_and_the_shared_tier_after() -> None:
+def test_new_state_goes_through_its_nodes_memory_to_the_shared_tier() -> None:
     clock = HeapClock()
     store = store_with(clock, node=TierSpec(capacity_bytes=1e12, bytes_per_s=64e3 * 20))
     view = turn(1, Session(1).grow(20), 20 * BLOCK + 1)
     store.put(view, 20 * BLOCK, WorkerId(0), BUSY)
     seen = []
-    for at_s in (0.5, 1.5, 3.5):
+    for at_s in (0.5, 1.5, 2.5):
         clock.run(at_s)
         context = next(store.contexts())
-        seen.append((context.phase, context.settled, store.keep.used_bytes(0) > 0, store.keep.used_bytes(1) > 0))
-    assert seen == [("staging", 0, True, False), ("draining", 0, True, True), ("at rest", 20, False, True)]
+        seen.append((context.phase, store.keep.used_bytes(0) > 0, store.keep.used_bytes(1) > 0))
+    assert seen == [("draining", True, True), ("draining", True, True), ("at rest", False, True)]
     assert store.ledger.idle_hbm_byte_s == pytest.approx(20 * 64e3 * 1.0)  # it lay in HBM for the second of its copy
+
+
+def test_new_state_waits_in_its_node_until_the_shared_tier_has_room() -> None:
+    clock = HeapClock()
+    block = 64e3
+    store = store_with(
+        clock,
+        node=TierSpec(capacity_bytes=1e12, bytes_per_s=block * 20),
+        network=TierSpec(capacity_bytes=30 * block, bytes_per_s=block * 10),
+        ssd=TierSpec(capacity_bytes=1e12, bytes_per_s=block * 4),
+    )
+    for k in range(2):
+        store.put(turn(k, Session(k).grow(20), 20 * BLOCK + 1), 20 * BLOCK, WorkerId(0), "tool")
+        clock.run(2.5)
+    # The second context finds 10 blocks free of 30: the first goes to SSD, 20 blocks at 4 a second.
+    seen = []
+    for at_s in (7.4, 8.5, 9.6):
+        clock.run(at_s)
+        seen.append((len(store.keep.waiting), next(c.phase for c in store.contexts() if c.key == 1)))
+    assert seen == [(1, "waiting"), (0, "draining"), (0, "at rest")]
 
 
 def test_hot_blobs_come_from_the_racks_own_cache_once_they_have_come_by() -> None:

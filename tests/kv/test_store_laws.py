@@ -145,6 +145,7 @@ class StoreLaws(RuleBasedStateMachine):
                 held[SSD].update(names(context.chain, 0, context.blocks))
                 own[SSD] += context.extra_bytes
             own[context.tail] += context.extra_bytes
+            own[NODE] += context.passing_bytes
         for flight in self.flights.values():
             if flight.fetch is not None and flight.fetch.done_s is None:
                 for low, high, tier in flight.fetch._pinned:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.virtual_clock import VirtualClock, run_virtual
-from plant.links import SharedLink, Transfer
+from plant.links import SharedLink
+from plant.transfer import Transfer
 
 
 def fluid_ends(flows: list[tuple[float, float]], rate: float, cap: float) -> list[float]:
@@ -65,6 +68,63 @@ def test_ends_equal_a_fluid_that_rescans_every_flow(flows: list[tuple[float, flo
     assert ends == pytest.approx(fluid_ends(flows, 50.0, cap), rel=1e-9)
     for end, (at, size) in zip(ends, flows):
         assert end - at >= size / min(50.0, cap) * (1 - 1e-9)
+
+
+class Quiet:
+    """Carried by one quiet flow; hears of its end as a transfer does, with a timer that it sets itself."""
+
+    def __init__(self, clock: VirtualClock, link: SharedLink, size: float, end: Callable[[float], None]) -> None:
+        self._clock, self._link, self._end = clock, link, end
+        self._entry: Any = None
+        self.flow = link.enter(size, self, clock.now())
+        self.retime()
+
+    def retime(self) -> None:
+        if self._entry is not None:
+            self._clock.cancel_at(self._entry)
+        end_s = self._link.end_s(self.flow)
+        self._entry = self._clock.at(end_s, self._look, None) if end_s < math.inf else None
+
+    def _look(self, _: None) -> None:
+        self._entry = None
+        if self._link.end_s(self.flow) > self._clock.now() * (1 + 2e-15):
+            self.retime()
+        else:
+            self._end(self._link.end_s(self.flow))
+
+
+@given(flows, st.lists(st.booleans(), min_size=14, max_size=14), st.sampled_from([math.inf, 3.0, 40.0]), st.booleans())
+@settings(max_examples=80, deadline=None)
+def test_quiet_flows_end_when_they_would_with_a_timer_each(
+    flows: list[tuple[float, float]], quiet: list[bool], cap: float, disturbed: bool
+) -> None:
+    """Whoever is quiet, and whatever becomes of the link and of others on it, the ends are those of timed flows."""
+
+    async def main(clock: VirtualClock, silent: list[bool]) -> tuple[list[float], float]:
+        link = SharedLink(clock, 50.0, cap)
+        ends = [0.0] * len(flows)
+        handles: list[Any] = [None] * len(flows)
+
+        def begin(i: int) -> None:
+            if silent[i]:
+                handles[i] = Quiet(clock, link, flows[i][1], lambda end: ends.__setitem__(i, end)).flow
+            else:
+                handles[i] = link.join(flows[i][1], lambda i: ends.__setitem__(i, clock.now()), i)
+
+        for i, (at, _) in enumerate(flows):
+            clock.at(at, begin, i)
+        if disturbed:
+            clock.at(1.03, lambda _: link.set_rate(20.0), None)
+            clock.at(2.01, lambda _: link.set_rate(0.0), None)
+            clock.at(2.51, lambda _: link.set_rate(60.0), None)
+            clock.at(3.07, lambda _: handles[0] is None or link.leave(handles[0]), None)
+        await clock.sleep_until(1e4)
+        return ends[1:], link.carried_bytes()
+
+    timed, carried = run_virtual(lambda clock: main(clock, [False] * 14))
+    mixed, also = run_virtual(lambda clock: main(clock, quiet))
+    assert mixed == pytest.approx(timed, rel=1e-9)
+    assert also == pytest.approx(carried, rel=1e-9)
 
 
 def test_leaving_frees_the_share_at_that_instant() -> None:

@@ -62,8 +62,10 @@ EXAMPLES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "demand": {
         "holt_winters": {"lead_s": 1200.0, "bins": 24},
         "seasonal_profile": {"lead_s": 1200.0, "bins": 24},
+        "kalman": {"lead_s": 1200.0},
         "announced": {
             "lead_s": 600.0,
+            "base": {"kind": "holt_winters", "lead_s": 600.0},
             "ramps": [{"begins_s": 3600, "full_s": 5400, "falls_s": 9000, "ends_s": 9600, "add_per_s": 20}],
         },
     },

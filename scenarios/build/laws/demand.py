@@ -9,6 +9,7 @@ from orchestrator.ports import Every
 from policies.demand.announced import Announced
 from policies.demand.hold import Hold as HoldDemand
 from policies.demand.holt_winters import HoltWinters
+from policies.demand.kalman import Kalman
 from policies.demand.seasonal_profile import SeasonalProfile
 from scenarios.build.laws.file import made_from_file
 from scenarios.schema.laws import FileLaw, Hold
@@ -42,7 +43,16 @@ def demand(part: parts.Demand, period_s: float) -> Law:
                 tau_s=part.tau_s,
                 given_per_s=part.given_per_s,
             )
+        case parts.Kalman():
+            return Kalman(
+                every,
+                lead_s=part.lead_s,
+                level_ratio=part.level_ratio,
+                trend_ratio=part.trend_ratio,
+                least_points=part.least_points,
+            )
         case parts.Announced():
             ramps = [(r.begins_s, r.full_s, r.falls_s, r.ends_s, r.add_per_s) for r in part.ramps]
-            return Announced(every, lead_s=part.lead_s, ramps=ramps, tau_s=part.tau_s)
+            base = None if part.base is None else demand(part.base, period_s)
+            return Announced(every, lead_s=part.lead_s, ramps=ramps, tau_s=part.tau_s, base=base)
     assert_never(part)

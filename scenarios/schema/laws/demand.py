@@ -35,6 +35,16 @@ class SeasonalProfile(LawPart):
     given_per_s: tuple[NotNegative, ...] = ()
 
 
+class Kalman(LawPart):
+    """Level and trend, weighed by how sure the counts are."""
+
+    kind: Literal["kalman"]
+    lead_s: NotNegative
+    level_ratio: NotNegative = 0.1
+    trend_ratio: NotNegative = 0.2
+    least_points: Count = 5
+
+
 class Ramp(Part):
     """A trapezium of extra arrivals."""
 
@@ -52,12 +62,19 @@ class Ramp(Part):
 
 
 class Announced(LawPart):
-    """The present rate, and ramps that are known ahead."""
+    """Ramps that are known ahead, on top of the present rate or of another law's forecast (`base`)."""
 
     kind: Literal["announced"]
     lead_s: NotNegative
     ramps: Annotated[tuple[Ramp, ...], Field(min_length=1)]
     tau_s: NotNegative = 600.0
+    base: Annotated[HoltWinters | SeasonalProfile | Kalman, Field(discriminator="kind")] | None = None
+
+    @model_validator(mode="after")
+    def _look_equally_far(self) -> Announced:
+        if self.base is not None and self.base.lead_s != self.lead_s:
+            raise ValueError(f"base.lead_s = {self.base.lead_s:g} must be lead_s = {self.lead_s:g}")
+        return self
 
 
-Demand = Annotated[Hold | FileLaw | HoltWinters | SeasonalProfile | Announced, Field(discriminator="kind")]
+Demand = Annotated[Hold | FileLaw | HoltWinters | SeasonalProfile | Kalman | Announced, Field(discriminator="kind")]

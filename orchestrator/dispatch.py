@@ -100,8 +100,7 @@ class Pool:
         """Give the turn to a worker that takes it now; nobody passes those who stand in line, save a returning turn."""
         if self.line and not first:
             return None
-        sole = self.sole
-        worker = self._choose(turn.view) if sole is None else sole if sole.open() else None
+        worker = self._choose(turn.view)
         if worker is not None:
             worker.give(turn)
         return worker
@@ -127,7 +126,8 @@ class Pool:
         sole = self.sole
         if sole is not None:
             return sole if sole.open() else None
-        number = turn.key % len(self._routers)
+        routers = len(self._routers)
+        number = turn.key % routers if routers > 1 else 0
         view = self._views[number]
         chosen = self._routers[number].choose(turn, view)
         if chosen is None:

@@ -283,10 +283,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
             if when != self._now:
                 self._now = when
                 count = 0
+            else:
+                count += 1
+                if count > cap:
+                    raise Livelock(self._story(f"{count} events ran at t = {when:.9g} s"))
             entry[3] = entry[4] = None  # an entry that is kept must not keep what it held
             fn(arg)
-            count += 1
-            while heap and heap[0][0] == when and heap[0][1] == priority:  # one (instant, priority), first come first
+            # What is ready waits for every event of this instant and priority.
+            while ready and heap and heap[0][0] == when and heap[0][1] == priority:
                 entry = pop(heap)
                 fn, arg = entry[3], entry[4]
                 if fn is None:
@@ -296,9 +300,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 fn(arg)
                 count += 1
                 if count > cap:
-                    break
-            if count > cap:
-                raise Livelock(self._story(f"{count} events ran at t = {when:.9g} s"))
+                    raise Livelock(self._story(f"{count} events ran at t = {when:.9g} s"))
 
     def run_handle(self, handle: _Handle) -> None:
         """Run a handle's callback now."""

@@ -195,7 +195,8 @@ class Cluster:
 
     def fits(self, turn: TurnView) -> bool:
         """Tell whether the present workers could ever fill and decode the turn's context."""
-        return turn.prompt_tokens < self._fleet.decodable_tokens and turn.prompt_tokens <= self._fleet.fillable_tokens
+        tokens, fleet = turn.prompt_tokens, self._fleet
+        return tokens < fleet.decodable_tokens and tokens <= fleet.fillable_tokens
 
     def cached_tokens(self, turn: TurnView) -> int:
         """Return the stored tokens of the turn's context; at least one token of a prompt is always computed."""

@@ -23,8 +23,8 @@ from plant.rack import ConfigurationSpec
 from plant.seats import Seats
 from plant.times import StepTimes
 
-# Two boundaries closer than this, relative to the segment's length, are one.
-SAME = 1e-12
+# A boundary this near, relative to the segment's length, is now and not past; twice what `steps_within` rounds by.
+JUST_BEFORE = 1.0 - 2e-12
 
 
 class ContinuousBatch(Seats):
@@ -237,16 +237,12 @@ class ContinuousBatch(Seats):
         if self._due == 1:
             return
         size = len(self._members)
-        elapsed = now - self._t0_s
-        steps = self.times.steps_within(size, self._kv, elapsed)
-        span = self.times.span_s(size, self._kv, steps)
-        if span < elapsed * (1.0 - SAME):
-            steps += 1
-            span = self.times.span_s(size, self._kv, steps)
+        steps = 1 + self.times.steps_within(size, self._kv, (now - self._t0_s) * JUST_BEFORE)
         if steps >= self._due or (job is not None and not self._takes(job, self._kv + steps * size)):
             return
         self._clock.cancel_at(self._entry)
         self._due = steps
+        span = self.times.span_s(size, self._kv, steps)
         self._entry = self._at(self._t0_s + span, self._on_end, steps)
 
     def _end_chunk(self, job: Job, now: float) -> bool:

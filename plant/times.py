@@ -60,7 +60,8 @@ class LinearTimes:
 
     def steps_within(self, batch: int, kv_tokens: int, span_s: float) -> int:
         """Whole steps that end within `span_s`: the root of a quadratic, then corrected for rounding."""
-        return steps_within(self.step_s(batch, kv_tokens), self.per_kv_token_s * batch, span_s)
+        first = self.base_s + self.per_sequence_s * batch + self.per_kv_token_s * kv_tokens
+        return steps_within(first, self.per_kv_token_s * batch, span_s)
 
     def mixed_s(self, batch: int, kv_tokens: int, new_tokens: int, cached_tokens: int) -> float:
         """Seconds of one pass that decodes the batch and fills a chunk."""

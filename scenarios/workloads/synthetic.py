@@ -188,11 +188,10 @@ class Poisson:
         self._drawn = 0
 
     def _unit_gap(self) -> float:
-        """Return an exponential gap of mean 1."""
-        if not self._gaps:
-            keys = np.arange(self._drawn, self._drawn + BLOCK_TURNS, dtype=np.uint64)
-            self._gaps = (-np.log1p(-uniforms(self._stream, keys))).tolist()[::-1]
-            self._drawn += BLOCK_TURNS
+        """Draw a block of exponential gaps of mean 1, and return its first."""
+        keys = np.arange(self._drawn, self._drawn + BLOCK_TURNS, dtype=np.uint64)
+        self._gaps = (-np.log1p(-uniforms(self._stream, keys))).tolist()[::-1]
+        self._drawn += BLOCK_TURNS
         return self._gaps.pop()
 
     def start(self, arrive: Callable[[TurnView], None]) -> None:
@@ -202,9 +201,9 @@ class Poisson:
 
     def _next(self, from_s: float) -> None:
         """Spend one unit gap of integrated rate from `from_s` on."""
-        if self.exhausted():
+        if self._turns is not None and self._factory.count >= self._turns:
             return
-        left = self._unit_gap()
+        left = self._gaps.pop() if self._gaps else self._unit_gap()
         at_s = from_s
         if self._steady_per_s is not None and at_s >= self._steps[0][0]:
             due_s = at_s + left / self._steady_per_s

@@ -31,7 +31,10 @@ class PowerOfTwo:
 
     def choose(self, turn: TurnView, pool: PoolView) -> WorkerId | None:
         """Return the best of those drawn, or the least loaded worker when none of them is open."""
-        drawn = [w for w in pool.sample(self.choices, turn.key) if pool.open(w)]
-        if not drawn:
-            return pool.least_loaded()
-        return min(drawn, key=lambda w: (pool.view(w).load_turns, w))
+        best: tuple[int, WorkerId] | None = None
+        for w in pool.sample(self.choices, turn.key):
+            if pool.open(w):
+                known = (pool.view(w).load_turns, w)
+                if best is None or known < best:
+                    best = known
+        return pool.least_loaded() if best is None else best[1]

@@ -65,6 +65,7 @@ class Hardware:
 
     Rates are per accelerator and direction, in bytes per second. `domain` accelerators share the scale-up fabric, a
     rack holds `rack`; between them lies the backbone, whose rate is that of the NIC unless a rack has its own.
+    `host_dram_bytes` and `ssd_bytes` are those of a whole node, and so is `storage_bytes_per_s`.
     """
 
     name: str
@@ -81,6 +82,8 @@ class Hardware:
     all_in_w: float
     backbone_bytes_per_s: float = 0.0
     storage_bytes_per_s: float = 30e9
+    host_dram_bytes: float = 2e12
+    ssd_bytes: float = 30.7e12
     shares: Shares = field(default_factory=Shares)
     launch: Launch = field(default_factory=Launch)
     verified: bool = True

@@ -3,6 +3,10 @@
 Achieved shares: fits to the measured kernel tables of aiconfigurator 0.12.0 (Apache-2.0), DeepEP's README for
 all-to-all, FlashKDA's and FlashMLA's READMEs. All-in watts: SemiAnalysis' figures for GB300 (2,120) and VR200 (3,300)
 per accelerator; the others are scaled from their TDP with the same ratio and are assumptions.
+
+Host memory and disks of a node: 2 TB and eight NVMe drives of 3.84 TB in NVIDIA's DGX H100, H200, B200 and B300 data
+sheets; trays of GB200 and GB300 NVL72 have two Grace CPUs of 480 GB each (17 TB a rack) and four drives. The drives of
+a node read about 30 GB/s striped.
 """
 
 from __future__ import annotations
@@ -100,6 +104,8 @@ GB200 = replace(
     node=4,
     rack=72,
     host_link_bytes_per_s=450e9,
+    host_dram_bytes=960e9,
+    ssd_bytes=15.4e12,
     tdp_w=1200,
     all_in_w=1830,
     launch=Launch(elementwise_s=18e-6),
@@ -125,6 +131,7 @@ VR200 = replace(
     scale_up_bytes_per_s=1800e9,
     nic_bytes_per_s=200e9,
     host_link_bytes_per_s=900e9,
+    host_dram_bytes=3e12,  # announced: 54 TB a rack of 18 trays
     tdp_w=1800,
     all_in_w=3300,
     verified=False,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
 
 from plant.kv.spec import KvSpec, TierSpec
-from plant.presets.hardware import HARDWARE
 from scenarios.build.conversations import prepared
-from scenarios.errors import UserError, nearest
+from scenarios.build.kv_presets import with_preset
+from scenarios.errors import UserError
 from scenarios.schema.kv import KvPart, ServedTier, Tier
+from scenarios.schema.plants import Rack
 from scenarios.schema.scenario import Scenario
 from scenarios.schema.traffic import MixtureWorkload, Played, ReplayWorkload
 
@@ -17,8 +18,8 @@ GB_HOUR = 1e9 * 3600.0
 NO_TRACE_BLOCK_TOKENS = 64
 
 
-def kv_spec(part: KvPart, scenario: Scenario) -> KvSpec:
-    """Return the tiers of a table.
+def kv_spec(part: KvPart, racks: Sequence[Rack], scenario: Scenario) -> KvSpec:
+    """Return the tiers of a table, on these racks.
 
     Raises
     ------
@@ -26,6 +27,12 @@ def kv_spec(part: KvPart, scenario: Scenario) -> KvSpec:
         Trace and engine count in blocks that do not divide; the shared tier is smaller than one context; no such
         hardware.
     """
+    part = with_preset(part, sum(rack.count * rack.workers for rack in racks))
+    if part.replicas > part.network.servers:
+        raise UserError(
+            f"plant.kv.replicas = {part.replicas}: as many copies need as many network servers; {part.hardware} on "
+            f"these racks makes {part.network.servers} of them"
+        )
     block, typical = _blocks_and_context(scenario)
     engine = part.engine_block_tokens
     if engine % block and block % engine:
@@ -46,25 +53,21 @@ def kv_spec(part: KvPart, scenario: Scenario) -> KvSpec:
                 f"candidates.{candidate.name}.retention.capacity_tokens = {tokens}: holds not one context of this "
                 f"workload, whose median prompt is {typical:,.0f} tokens"
             )
-    nics, nic_rate, host_rate = _links(part)
-    node = None if part.node is None else _tier(part.node)
-    if node is not None and math.isinf(node.bytes_per_s) and host_rate is not None:
-        node = replace(node, bytes_per_s=host_rate)
     settings = part.model_dump(
         exclude={
-            *("hardware", "gpus_per_worker", "node", "network", "ssd", "engine_block_tokens"),
+            *("hardware", "gpus_per_worker", "tiers", "node", "network", "ssd", "engine_block_tokens"),
             *("nics", "nic_bytes_per_s", "hbm_price_per_gb_hour"),
         }
     )
     try:
         return KvSpec(
-            node=node,
+            node=None if part.node is None else _tier(part.node),
             network=_tier(part.network),
             ssd=None if part.ssd is None else _tier(part.ssd),
             block_tokens=block,
             reuse_tokens=engine,
-            nics=nics,
-            nic_bytes_per_s=nic_rate,
+            nics=part.nics or 1,
+            nic_bytes_per_s=math.inf if part.nic_bytes_per_s is None else part.nic_bytes_per_s,
             hbm_price_per_byte_s=part.hbm_price_per_gb_hour / GB_HOUR,
             **settings,
         )
@@ -82,19 +85,6 @@ def _blocks_and_context(scenario: Scenario) -> tuple[int, float]:
         raise UserError(f"plant.kv: the workload's traces count in blocks of {sizes} tokens; tiers need one size")
     medians = [one.median_prompt_tokens for one in played]
     return (sizes[0] if sizes else NO_TRACE_BLOCK_TOKENS), max(medians, default=0.0)
-
-
-def _links(part: KvPart) -> tuple[int, float, float | None]:
-    """Return NICs, the rate of one, and the host link's, as given or as the hardware has them."""
-    rate = math.inf if part.nic_bytes_per_s is None else part.nic_bytes_per_s
-    if part.hardware is None:
-        return part.nics or 1, rate, None
-    chip = HARDWARE.get(part.hardware)
-    if chip is None:
-        raise UserError(f"plant.kv.hardware: no {part.hardware}{nearest(part.hardware, HARDWARE)}")
-    if part.nic_bytes_per_s is None:
-        rate = chip.nic_bytes_per_s
-    return part.nics or part.gpus_per_worker, rate, chip.host_link_bytes_per_s * part.gpus_per_worker
 
 
 def _tier(part: Tier) -> TierSpec:

@@ -51,7 +51,7 @@ def plant(scenario: Scenario, clock: Clock, truths: Truths, seed: int = 0) -> Pl
         case FluidPlant():
             raise UserError("plant.kind: the fluid plant has no turns to run")
         case ClusterPlant():
-            kv = None if part.kv is None else kv_spec(part.kv, scenario)
+            kv = None if part.kv is None else kv_spec(part.kv, part.racks, scenario)
             return cluster(part, clock, truths, seed, kv)
 
 

@@ -32,8 +32,10 @@ class ServedTier(Tier):
 class KvPart(Part):
     """Tiers of KV state.
 
-    `hardware` names a preset that supplies NICs and host links where they are not given, for `gpus_per_worker`
-    accelerators. `engine_block_tokens`: the engine reuses whole blocks of its own, so what is cached is rounded down.
+    `hardware` names a preset that supplies what is not given: NICs, and capacity, rate and latency of each tier, for
+    workers of `gpus_per_worker` accelerators (see `scenarios.build.kv_presets`). `tiers` says which of node and SSD
+    there are beside the network's: by default those with a table, or with `hardware` both. `engine_block_tokens`: the
+    engine reuses whole blocks of its own, so what is cached is rounded down.
     `snapshot_bytes`: a hybrid's recurrent state, kept every `snapshot_tokens` and at the end of each context; its
     prefix can be resumed only there. `stages`: parts by layers in which state arrives while a fill computes.
     """
@@ -41,6 +43,7 @@ class KvPart(Part):
     bytes_per_token: Positive
     hardware: str | None = None
     gpus_per_worker: Count = 1
+    tiers: tuple[Literal["node", "ssd"], ...] | None = None
     node: Tier | None = None
     network: ServedTier = ServedTier()
     ssd: ServedTier | None = None
@@ -60,8 +63,19 @@ class KvPart(Part):
     hbm_price_per_gb_hour: NotNegative = 0.0
 
     @model_validator(mode="after")
+    def _tiers_are_described(self) -> KvPart:
+        for name in ("node", "ssd"):
+            described = getattr(self, name) is not None
+            if self.tiers is not None and described and name not in self.tiers:
+                raise ValueError(f"{name} has a table, but tiers = {list(self.tiers)} leaves it out: write one of them")
+            if self.tiers is not None and not described and name in self.tiers and self.hardware is None:
+                raise ValueError(f"tiers names {name}, but neither a table {name} nor hardware says what it is made of")
+        return self
+
+    @model_validator(mode="after")
     def _copies_have_servers(self) -> KvPart:
-        if self.replicas > self.network.servers:
+        stated = self.hardware is None or "servers" in self.network.model_fields_set
+        if stated and self.replicas > self.network.servers:
             raise ValueError(
                 f"replicas = {self.replicas} copies need as many network.servers, not {self.network.servers}"
             )

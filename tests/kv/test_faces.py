@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from plant.presets.hardware import HARDWARE
+from scenarios.build.kv import kv_spec
 from scenarios.errors import UserError
 from scenarios.report.panel import shown
 from scenarios.report.panels import tiers
 from scenarios.run.execute import run
+from scenarios.schema.kv import KvPart, ServedTier
 from scenarios.schema.load import load
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -54,6 +57,7 @@ def test_a_plant_without_tiers_has_no_kv_block_and_no_panel() -> None:
         ("plant.kv.bytes_per_token=50e3", "one model has one size of state"),
         ("plant.kv.replicas=9", "need as many network.servers"),
         ("plant.kv.hardware=b2000", "did you mean"),
+        ('plant.kv.tiers=["node"]', "ssd has a table, but tiers"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(change: str, says: str) -> None:
@@ -61,6 +65,32 @@ def test_what_cannot_be_is_refused_in_one_line(change: str, says: str) -> None:
         run(load("kv_compaction_storm", (*SHORT, change)))
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_capacity_rate_and_latency_of_each_tier_come_from_the_hardware_unless_the_table_states_them() -> None:
+    scenario = load("kv_compaction_storm", SHORT)
+    racks = scenario.plant.racks
+    workers = sum(rack.count * rack.workers for rack in racks)
+    chip = HARDWARE["h200"]
+    part = KvPart(bytes_per_token=70e3, hardware="h200", gpus_per_worker=8)
+    spec = kv_spec(part, racks, scenario)
+    assert spec.node is not None
+    assert spec.ssd is not None
+    assert spec.network.servers == spec.ssd.servers == workers  # a worker is a node of eight
+    assert spec.node.bytes_per_s == 8 * chip.host_link_bytes_per_s
+    assert spec.network.bytes_per_s == 8 * chip.nic_bytes_per_s
+    assert spec.ssd.bytes_per_s == chip.storage_bytes_per_s
+    assert spec.node.capacity_bytes + spec.network.capacity_bytes <= workers * chip.host_dram_bytes
+    assert spec.ssd.capacity_bytes == workers * chip.ssd_bytes
+    assert 0.0 < spec.network.latency_s < spec.ssd.latency_s
+    assert (spec.nics, spec.nic_bytes_per_s) == (8, chip.nic_bytes_per_s)
+    half = kv_spec(part.model_copy(update={"gpus_per_worker": 4}), racks, scenario)
+    assert half.network.capacity_bytes == 0.5 * spec.network.capacity_bytes  # two workers share a node
+    own = KvPart(bytes_per_token=70e3, hardware="h200", tiers=("node",), network=ServedTier(capacity_bytes=1e13))
+    stated = kv_spec(own, racks, scenario)
+    assert stated.ssd is None
+    assert stated.network.capacity_bytes == 1e13
+    assert stated.network.bytes_per_s == spec.network.bytes_per_s
 
 
 def test_an_engine_with_larger_blocks_reuses_less() -> None:

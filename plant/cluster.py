@@ -70,6 +70,8 @@ class Cluster:
         self._store: KvStore = FlatStore()
         self._desk = desk = FrontDesk(truths, self._store, self._largest)
         self._progress = desk.progress
+        if kv is not None:
+            racks = [rack.at_efficiency(kv.efficiency_ratio, kv.per_object_s) for rack in racks]
         self._fleet = Fleet(clock, racks, configurations, pools, desk, load_stream)
         self._sites, self.pools = self._fleet.sites, self._fleet.pools
         self.tiers: TieredStore | None = None
@@ -205,10 +207,9 @@ class Cluster:
         return min(self._store.match(turn.context), turn.prompt_tokens - 1)
 
     def holding(self, prefix: KvChain) -> Sequence[tuple[WorkerId, int]]:
-        """Return the worker that last finished with this context, and the tokens kept of it."""
+        """Return the workers that last filled and last decoded this context, and the tokens kept of it."""
         tokens = self._store.match(prefix)
-        near = self._store.near(prefix) if tokens else None
-        return () if near is None else ((near, tokens),)
+        return tuple((worker, tokens) for worker in self._store.near(prefix)) if tokens else ()
 
     def cost_s(self, worker: WorkerId, turn: TurnView) -> float | None:
         """Estimate the seconds of the turn's own fill there: what is missing, in chunks."""

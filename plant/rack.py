@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from orchestrator.signals import Role
@@ -101,6 +101,10 @@ class RackSpec:
     uplink_bytes_per_s: float
     flow_bytes_per_s: float = math.inf
     latency_s: float = 0.0
+
+    def at_efficiency(self, ratio: float, set_up_s: float) -> RackSpec:
+        """Return the rack with what objects of KV state reach of one transfer's line rate, and their set-up."""
+        return replace(self, flow_bytes_per_s=self.flow_bytes_per_s * ratio, latency_s=self.latency_s + set_up_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

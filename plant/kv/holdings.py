@@ -22,7 +22,8 @@ class Holdings:
     def __init__(self, clock: Clock, spec: KvSpec, tree: BlobTree) -> None:
         self._clock, self._spec, self._tree = clock, spec, tree
         self.contexts: dict[int, Context] = {}
-        self.near: dict[int, WorkerId] = {}
+        self.filled_at: dict[int, WorkerId] = {}  # by scope: who last filled a context of it
+        self.decoded_at: dict[int, WorkerId] = {}
         self._extra_bytes = [0] * len(TIER_NAMES)
         self._shelves = [Shelf() for _ in TIER_NAMES]
         self._stamps = 0
@@ -91,7 +92,9 @@ class Holdings:
         if self.contexts.get(context.key) is context:
             del self.contexts[context.key]
             if context.kind != COMPACTED:
-                self.near.pop(context.chain.runs[-1].scope, None)
+                scope = context.chain.runs[-1].scope
+                self.filled_at.pop(scope, None)
+                self.decoded_at.pop(scope, None)
 
     def unstage(self, context: Context) -> None:
         """Give up a halted context's hold of its node, if it has one."""

@@ -7,7 +7,7 @@ stored prefix of a chain is found run by run, never token by token.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from orchestrator.turn import KvChain, TurnView, WorkerId
@@ -22,8 +22,8 @@ class KvStore(Protocol):
         """Return the tokens of the longest leading part of the chain that is stored and can be resumed."""
         ...
 
-    def near(self, chain: KvChain) -> WorkerId | None:
-        """Return the worker that last finished with a context of the chain's last scope."""
+    def near(self, chain: KvChain) -> Sequence[WorkerId]:
+        """Return the workers that last filled and last decoded a context of the chain's last scope."""
         ...
 
     def fetch(
@@ -79,7 +79,8 @@ class FlatStore:
 
     def __init__(self) -> None:
         self._scopes: dict[int, Intervals] = {}
-        self._near: dict[int, WorkerId] = {}
+        self._filled: dict[int, WorkerId] = {}  # by scope
+        self._decoded: dict[int, WorkerId] = {}
 
     def match(self, chain: KvChain) -> int:
         """Return the tokens of the longest leading part of the chain that is stored."""
@@ -109,15 +110,22 @@ class FlatStore:
         runs = turn.context.runs
         if not runs:
             return
-        self._near[runs[-1].scope] = worker
         if kind != BUSY:
+            self._decoded[runs[-1].scope] = worker
             return  # all that has a name was kept when its fill ended
+        self._filled[runs[-1].scope] = worker
         for scope, first, length in runs:
             kept = self._scopes.get(scope)
             if kept is None:
                 kept = self._scopes[scope] = Intervals()
             kept.add(first, first + length)
 
-    def near(self, chain: KvChain) -> WorkerId | None:
-        """Return the worker that last finished with a context of the chain's last scope."""
-        return self._near.get(chain.runs[-1].scope) if chain.runs else None
+    def near(self, chain: KvChain) -> Sequence[WorkerId]:
+        """Return the workers that last filled and last decoded a context of the chain's last scope."""
+        return last_places(chain, self._filled, self._decoded)
+
+
+def last_places(chain: KvChain, *places: Mapping[int, WorkerId]) -> Sequence[WorkerId]:
+    """Return where the chain's last scope was last seen by each of several tables, each worker once."""
+    scope = chain.runs[-1].scope if chain.runs else None
+    return tuple(dict.fromkeys(table[scope] for table in places if scope in table)) if scope is not None else ()

@@ -19,6 +19,7 @@ from plant.kv.fetch import Fetch, sources
 from plant.kv.keep import Keep
 from plant.kv.shelves import BUSY, Context, Returns
 from plant.kv.spec import NETWORK, NODE, SSD, TIER_NAMES, KvSpec
+from plant.kv.store import last_places
 from plant.kv.succession import Succession, shared_with
 from plant.kv.traffic import Traffic
 from plant.kv.tree import BlobTree
@@ -77,9 +78,9 @@ class TieredStore:
         tokens = found * chain.block_tokens
         return tokens - tokens % self.spec.reuse_tokens
 
-    def near(self, chain: KvChain) -> WorkerId | None:
-        """Return the worker that last finished with a context of the chain's last scope, if it is still kept."""
-        return self.keep.near.get(chain.runs[-1].scope) if chain.runs else None
+    def near(self, chain: KvChain) -> Sequence[WorkerId]:
+        """Return the workers that last filled and last decoded a context of the chain's last scope, if it is kept."""
+        return last_places(chain, self.keep.filled_at, self.keep.decoded_at)
 
     def contexts(self) -> Iterator[Context]:
         """Yield every context that is kept."""
@@ -195,8 +196,10 @@ class TieredStore:
     def _rest(self, context: Context, tokens: int, kind: str, now_s: float, worker: WorkerId) -> None:
         context.tokens, context.kind, context.since_s, context.worker = tokens, kind, now_s, worker
         self.keep.touch(context)
-        self.keep.near[context.chain.runs[-1].scope] = worker
-        if kind != BUSY:
+        if kind == BUSY:
+            self.keep.filled_at[context.chain.runs[-1].scope] = worker
+        else:
+            self.keep.decoded_at[context.chain.runs[-1].scope] = worker
             self.returns.rests(context.key, kind, now_s, self.keep.size_bytes(context), tokens)
 
     # ------------------------------------------------ the law, and what it sees

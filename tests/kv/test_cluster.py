@@ -16,6 +16,7 @@ from plant.cluster import Cluster
 from plant.faults import FaultSpec
 from plant.fill import chunk_spans_s
 from plant.kv.spec import KvSpec, TierSpec
+from plant.rack import RackSpec
 from plant.truth import Truths, TurnTruth
 from tests.plant.factory import ANY, TIMES, cluster, configuration
 
@@ -33,7 +34,14 @@ def chain(blocks: int) -> KvChain:
 class World:
     """One fill worker, one decode worker, tiers."""
 
-    def __init__(self, clock: VirtualClock, faults: tuple[FaultSpec, ...] = (), **kv: Any) -> None:
+    def __init__(
+        self,
+        clock: VirtualClock,
+        faults: tuple[FaultSpec, ...] = (),
+        racks: tuple[RackSpec, ...] = (),
+        kv: KvSpec | None = None,
+        **changes: Any,
+    ) -> None:
         settings: dict[str, Any] = {
             "bytes_per_token": BYTES,
             "network": TierSpec(capacity_bytes=math.inf, bytes_per_s=1e6),
@@ -42,7 +50,13 @@ class World:
         self.clock = clock
         self.truths = Truths()
         self.plant: Cluster = cluster(
-            clock, self.truths, (FILL, 1), (DECODE, 1), kv=KvSpec(**{**settings, **kv}), faults=faults
+            clock,
+            self.truths,
+            (FILL, 1),
+            (DECODE, 1),
+            kv=kv or KvSpec(**{**settings, **changes}),
+            faults=faults,
+            racks=racks or None,
         )
         self.born = 0
 
@@ -155,6 +169,41 @@ def test_state_that_waits_between_fill_and_decode_is_counted_as_idle_memory() ->
         return world.plant.tiers.ledger.idle_hbm_byte_s
 
     assert run(main) == pytest.approx(3.0 * (BLOCKS * 64 + 100) * BYTES)
+
+
+def test_a_hand_off_reaches_the_measured_share_of_the_line_and_pays_its_set_up() -> None:
+    """What goes from fill to decode worker is an object of KV state like any other."""
+    rack = RackSpec(count=2, workers=1, uplink_bytes_per_s=1e9, flow_bytes_per_s=1e6, latency_s=0.25)
+
+    async def main(clock: VirtualClock, ratio: float, set_up_s: float) -> float:
+        network = TierSpec(capacity_bytes=math.inf)
+        kv = KvSpec(bytes_per_token=BYTES, network=network, efficiency_ratio=ratio, per_object_s=set_up_s)
+        world = World(clock, racks=(rack,), kv=kv)
+        filled = await world.plant.fill(W0, world.turn(BLOCKS), ANY)
+        began = clock.now()
+        await world.plant.stage(W1, filled.kv)
+        return clock.now() - began
+
+    size_bytes = (BLOCKS * 64 + 100) * BYTES
+    for ratio, set_up_s in ((1.0, 0.0), (0.71, 0.0), (0.71, 0.5)):
+        span_s = run(lambda clock, ratio=ratio, set_up_s=set_up_s: main(clock, ratio, set_up_s))
+        assert span_s == pytest.approx(0.25 + set_up_s + size_bytes / (ratio * 1e6))
+
+
+def test_a_context_is_known_by_who_filled_and_by_who_decoded_it() -> None:
+    """A router of either pool finds the one in its own."""
+
+    async def main(clock: VirtualClock) -> list[Any]:
+        world = World(clock)
+        turn = world.turn(BLOCKS)
+        seen = [world.plant.holding(turn.context)]
+        filled = await world.plant.fill(W0, turn, ANY)
+        seen.append(world.plant.holding(turn.context))
+        await world.plant.decode(W1, turn, await world.plant.stage(W1, filled.kv))
+        return [*seen, world.plant.holding(turn.context)]
+
+    tokens = BLOCKS * 64
+    assert run(main) == [(), ((W0, tokens),), ((W0, tokens), (W1, tokens))]
 
 
 def test_a_worker_that_cannot_hold_a_block_and_two_sizes_of_one_models_state_are_refused() -> None:

@@ -2,7 +2,8 @@
 
 While a prompt is being computed, each pass decodes the batch and one chunk of the first turn in fill (chunked prefill:
 Agrawal et al., Sarathi-Serve, OSDI 2024); one event per such pass. A chunk belongs to one turn. Without a chunk the
-batch runs in the closed form of `decode`.
+batch runs in the closed form of `decode`. A turn whose kept state comes in parts is filled when its last layers have
+had the last part.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from orchestrator.clock import Clock
 from orchestrator.turn import TurnId
 from plant.decode import ContinuousBatch
-from plant.job import HELD, Desk, Job
+from plant.job import HELD, Desk, Fetching, Job
 from plant.pool import Pool
 from plant.rack import ConfigurationSpec
 
@@ -50,9 +51,34 @@ class AggregatedBatch(ContinuousBatch):
             return super()._filled(job, now)
         job.state = HELD
         self._held[job.turn.turn_id] = job
+        return self._late_parts(job, now) is None and self._tell(job)
+
+    def _late_parts(self, job: Job, now: float) -> Fetching | None:
+        """Return the fetch of a computed turn whose last layers must still wait for the last part of its state."""
+        fetch = job.fetch
+        if fetch is None or fetch.stages == 1:
+            return None
+        compute_s = now - job.started_s
+        if fetch.done_s is None:
+            fetch.when_done(lambda _: self._caught_up(job, compute_s / fetch.stages))
+            return fetch
+        last_s = fetch.done_s + compute_s / fetch.stages
+        if last_s <= now:
+            return None
+        self._clock.at(last_s, self._told_late, job)
+        return fetch
+
+    def _caught_up(self, job: Job, last_layers_s: float) -> None:
+        self._clock.at(self._clock.now() + last_layers_s, self._told_late, job)
+
+    def _told_late(self, job: Job) -> None:
+        if self._held.get(job.turn.turn_id) is job and job.work is not None:
+            self._tell(job)
+
+    def _tell(self, job: Job) -> bool:
         pool = self._pool
         pool.filled_total += 1
-        pool.fill_s_total += now - job.started_s
+        pool.fill_s_total += self._clock.now() - job.started_s
         self._desk.filled(job)
         return True
 

@@ -207,7 +207,7 @@ class Cluster:
         return min(self._store.match(turn.context), turn.prompt_tokens - 1)
 
     def holding(self, prefix: KvChain) -> Sequence[tuple[WorkerId, int]]:
-        """Return the workers that last filled and last decoded this context, and the tokens kept of it."""
+        """Return the workers that last decoded and last filled this context, and the tokens kept of it."""
         tokens = self._store.match(prefix)
         return tuple((worker, tokens) for worker in self._store.near(prefix)) if tokens else ()
 

@@ -11,7 +11,7 @@ from typing import Any
 from orchestrator.clock import Clock
 from orchestrator.errors import SteadyflowError
 from orchestrator.turn import TurnId
-from plant.job import DECODING, OVER, WAITING, Desk, Job
+from plant.job import DECODING, HELD, OVER, WAITING, Desk, Job
 from plant.pool import Pool
 from plant.rack import ConfigurationSpec
 
@@ -23,25 +23,38 @@ class RecordedWorker:
         self._clock, self._pool, self._desk = clock, pool, desk
         self._queue: deque[Job] = deque()
         self._running: dict[Job, Any] = {}  # job -> clock entry of its end
+        self._incoming: dict[Job, None] = {}  # fills whose kept state is still on its way
         self._waiting = 0
 
     def enter(self, job: Job) -> None:
         """Fill at once, or queue for a server."""
         if job.filling:
             job.started_s = self._clock.now()
-            job.state = OVER
-            self._desk.filled(job)
+            fetch = job.fetch
+            if fetch is not None and fetch.done_s is None:  # it came in parts, and nothing is computed here meanwhile
+                self._incoming[job] = None
+                job.state = HELD
+                fetch.when_done(lambda _: self._filled(job))
+            else:
+                self._filled(job)
             return
         self._pool.queued_turns += 1
         self._waiting += 1
         self._queue.append(job)
         self._next()
 
+    def _filled(self, job: Job) -> None:
+        self._incoming.pop(job, None)
+        job.state = OVER
+        self._desk.filled(job)
+
     def withdraw(self, job: Job) -> None:
         """Forget a job whose promise was cancelled; its server is free at once."""
         if job.state == WAITING:
             self._pool.queued_turns -= 1
             self._waiting -= 1
+        elif job.state == HELD:
+            del self._incoming[job]
         else:
             self._clock.cancel_at(self._running.pop(job))
             self._pool.busy_slots -= 1
@@ -65,11 +78,12 @@ class RecordedWorker:
 
     def close(self) -> list[Job]:
         """Stop at once; return the jobs that were here."""
-        jobs = [*self._running, *(job for job in self._queue if job.state == WAITING)]
+        jobs = [*self._incoming, *self._running, *(job for job in self._queue if job.state == WAITING)]
         for entry in self._running.values():
             self._clock.cancel_at(entry)
         self._pool.busy_slots -= len(self._running)
         self._pool.queued_turns -= self._waiting
+        self._incoming.clear()
         self._running.clear()
         self._queue.clear()
         self._waiting = 0

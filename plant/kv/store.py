@@ -23,7 +23,7 @@ class KvStore(Protocol):
         ...
 
     def near(self, chain: KvChain) -> Sequence[WorkerId]:
-        """Return the workers that last filled and last decoded a context of the chain's last scope."""
+        """Return the workers that last decoded and last filled a context of the chain's last scope."""
         ...
 
     def fetch(
@@ -121,8 +121,8 @@ class FlatStore:
             kept.add(first, first + length)
 
     def near(self, chain: KvChain) -> Sequence[WorkerId]:
-        """Return the workers that last filled and last decoded a context of the chain's last scope."""
-        return last_places(chain, self._filled, self._decoded)
+        """Return the workers that last decoded and last filled a context of the chain's last scope."""
+        return last_places(chain, self._decoded, self._filled)
 
 
 def last_places(chain: KvChain, *places: Mapping[int, WorkerId]) -> Sequence[WorkerId]:

@@ -79,8 +79,8 @@ class TieredStore:
         return tokens - tokens % self.spec.reuse_tokens
 
     def near(self, chain: KvChain) -> Sequence[WorkerId]:
-        """Return the workers that last filled and last decoded a context of the chain's last scope, if it is kept."""
-        return last_places(chain, self.keep.filled_at, self.keep.decoded_at)
+        """Return the workers that last decoded and last filled a context of the chain's last scope, if it is kept."""
+        return last_places(chain, self.keep.decoded_at, self.keep.filled_at)
 
     def contexts(self) -> Iterator[Context]:
         """Yield every context that is kept."""

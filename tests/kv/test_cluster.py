@@ -135,6 +135,34 @@ def test_state_in_parts_overlaps_the_fill_like_a_flow_shop_of_equal_jobs(rate: f
     assert first_s == pytest.approx(max(fetch_s / stages + compute_s, fetch_s + compute_s / stages), rel=1e-6)
 
 
+@pytest.mark.parametrize("rate", [1e6, 4e7, 1e9])
+def test_an_aggregated_worker_waits_for_the_last_part_like_a_fill_worker(rate: float) -> None:
+    stages = 8
+
+    async def main(clock: VirtualClock) -> tuple[float, int]:
+        network = TierSpec(capacity_bytes=math.inf, bytes_per_s=rate)
+        kv = KvSpec(bytes_per_token=BYTES, network=network, efficiency_ratio=1.0, stages=stages)
+        truths = Truths()
+        both = configuration("both", Role.AGGREGATED, slots=4, chunk_tokens=512, kv_capacity_tokens=100_000)
+        plant = cluster(clock, truths, (both, 1), kv=kv)
+        spans = []
+        for k in range(2):
+            turn_id = TurnId(k)
+            truths[turn_id] = TurnTruth(5, (), None, "tool")
+            turn = TurnView(turn_id, k, ClassName("chat"), 1, 0, clock.now(), BLOCKS * 64 + 3000, chain(BLOCKS))
+            began = clock.now()
+            filled = await plant.fill(W0, turn, ANY)
+            spans.append((clock.now() - began, filled.cached_tokens))
+            await plant.decode(W0, turn, await plant.stage(W0, filled.kv))
+            await clock.sleep_until(100.0)
+        return spans[1]
+
+    first_s, cached = run(main)
+    fetch_s, compute_s = BLOCKS * 64 * BYTES / rate, fill_s(3000, BLOCKS * 64)
+    assert cached == BLOCKS * 64
+    assert first_s == pytest.approx(max(fetch_s / stages + compute_s, fetch_s + compute_s / stages), rel=1e-6)
+
+
 def test_a_cancelled_fill_lets_go_of_its_fetch_and_a_stopped_link_only_delays_one() -> None:
     async def main(clock: VirtualClock) -> tuple[Any, ...]:
         down = FaultSpec(kind="link_down", at_s=102.0, until_s=110.0, link="network.0", factor=math.inf)
@@ -203,7 +231,7 @@ def test_a_context_is_known_by_who_filled_and_by_who_decoded_it() -> None:
         return [*seen, world.plant.holding(turn.context)]
 
     tokens = BLOCKS * 64
-    assert run(main) == [(), ((W0, tokens),), ((W0, tokens), (W1, tokens))]
+    assert run(main) == [(), ((W0, tokens),), ((W1, tokens), (W0, tokens))]
 
 
 def test_a_worker_that_cannot_hold_a_block_and_two_sizes_of_one_models_state_are_refused() -> None:

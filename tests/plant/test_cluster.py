@@ -99,7 +99,7 @@ def test_a_fill_computes_what_the_store_lacks_and_never_less_than_one_token() ->
         extra = plant.read().extra
         assert extra["hit_tokens_total"] == sum(cached for cached, _ in seen)
         assert extra["prompt_tokens_total"] == (10 + 10 + 14 + 3) * 64
-        assert plant.holding(KvChain((KvRun(1, 0, 20),), 64)) == ((WorkerId(1), 14 * 64),)
+        assert plant.holding(KvChain((KvRun(1, 0, 20),), 64)) == ((WorkerId(1), 14 * 64), (WorkerId(0), 14 * 64))
         return seen
 
     seen = run_virtual(main)

@@ -47,10 +47,12 @@ def test_a_hit_is_the_longest_leading_part_stored_and_never_passes_a_gap(
     assert store.match(KvChain(asked, 64)) == hit
 
 
-def test_the_last_worker_with_a_context_is_near_it() -> None:
+def test_the_last_workers_to_decode_and_to_fill_a_context_are_near_it() -> None:
     store = FlatStore()
     chain = KvChain((KvRun(7, 0, 3),), 64)
-    assert store.near(chain) is None
+    assert store.near(chain) == ()
     store.put(turn(chain), 192, WorkerId(4), BUSY)
     store.put(turn(chain), 192, WorkerId(5), "tool")
-    assert store.near(KvChain((KvRun(7, 0, 9),), 64)) == 5
+    assert store.near(KvChain((KvRun(7, 0, 9),), 64)) == (5, 4)
+    store.put(turn(chain), 192, WorkerId(5), BUSY)
+    assert store.near(chain) == (5,)

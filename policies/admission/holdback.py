@@ -5,6 +5,7 @@
     S     its sojourn in flight, W_c / retirements a second, mean over tau   s
     R     ceil(a S + z sqrt(a S)), at most most_ratio of the cap             turns
     floor trickle_turns are kept for every other class                       turns
+    within  what another law says beside the cap: its gate or its rate       -
 
 Square-root staffing: the reserve covers the class's offered load and z standard deviations of it, no more, so what it
 does not need goes to the rest; the trickle keeps strict priority from starving batch work. Source: essay E18; Halfin
@@ -16,12 +17,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
-from orchestrator.ports import Cadence
+from orchestrator.ports import Cadence, Policy
 from orchestrator.signals import AdmissionCommand, AdmissionReading
 from orchestrator.turn import ClassName
 from policies.design.admission import TandemModel
-from policies.design.structure import OneForOne
+from policies.design.structure import Declares, OneForOne, Structure
 
 
 class Holdback:
@@ -44,6 +47,8 @@ class Holdback:
         Room kept for each other class.
     tau_s : float
         Span of the means.
+    within : Policy, optional
+        A law that gates or paces, acting at the same cadence; the reserve is kept within what it lets in.
     """
 
     def __init__(
@@ -57,8 +62,9 @@ class Holdback:
         most_ratio: float = 0.5,
         trickle_turns: int = 1,
         tau_s: float = 30.0,
+        within: Policy[Any, Any] | None = None,  # Any: the readings and commands of an admission law
     ) -> None:
-        self.cadence = cadence
+        self.cadence, self.within = cadence, within
         self.cap_turns, self.reserved, self.sojourn_s = cap_turns, frozenset(reserved), sojourn_s
         self.z, self.most_ratio, self.trickle_turns, self.tau_s = z, most_ratio, trickle_turns, tau_s
         self._before: AdmissionReading | None = None
@@ -71,10 +77,13 @@ class Holdback:
         if before is not None and y.at_s > before.at_s:
             self._learn(before, y)
         reserves = {name: self._reserve(name) if name in self.reserved else self.trickle_turns for name in y.by_class}
-        return AdmissionCommand(in_flight_cap_turns=self.cap_turns, reserve_turns=reserves)
+        said = AdmissionCommand() if self.within is None else self.within.act(y)
+        return replace(said, in_flight_cap_turns=self.cap_turns, reserve_turns=reserves)
 
-    def structure(self, model: TandemModel) -> OneForOne:
-        """Return the ring that the cap makes; reserves divide it among classes, and do not change it."""
+    def structure(self, model: TandemModel) -> Structure | None:
+        """Return the ring that the cap makes, or the loop of the law within; reserves only divide it among classes."""
+        if self.within is not None:
+            return self.within.structure(model) if isinstance(self.within, Declares) else None
         return OneForOne(cap_turns=self.cap_turns)
 
     def _learn(self, before: AdmissionReading, y: AdmissionReading) -> None:

@@ -84,9 +84,10 @@ def orchestrator(
 
 
 def _own(scenario: Scenario, candidate: Candidate) -> Scenario:
-    """Return the scenario with the candidate's own division of the racks and its own limits, where it has them."""
-    if candidate.reconfigure is not None:
-        scenario = scenario.model_copy(update={"reconfigure": candidate.reconfigure})
+    """Return the scenario with the candidate's own division of the racks, limits and buffer, where it has them."""
+    for part in ("reconfigure", "ready"):
+        if getattr(candidate, part) is not None:
+            scenario = scenario.model_copy(update={part: getattr(candidate, part)})
     if candidate.pools is None:
         return scenario
     if not isinstance(scenario.plant, ClusterPlant):

@@ -1,10 +1,16 @@
-"""How workers may be moved between prepared configurations."""
+"""What a scenario sets for all candidates and a candidate may set for itself: the ready buffer, limits on flips."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 from scenarios.schema.base import Count, NotNegative, Part
+
+
+class ReadyPart(Part):
+    """The ready buffer between fill and decode; None: no bound."""
+
+    capacity_turns: Count | None = None
 
 
 class ReconfigurePart(Part):

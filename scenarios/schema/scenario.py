@@ -11,7 +11,7 @@ from scenarios.schema.base import Count, NotNegative, Part, Positive, Share
 from scenarios.schema.expect import Expectation, check_expectation
 from scenarios.schema.laws import Candidate
 from scenarios.schema.plants import ClusterPlant, Plant, RecordedTimesPart
-from scenarios.schema.reconfigure import ReconfigurePart
+from scenarios.schema.reconfigure import ReadyPart, ReconfigurePart
 from scenarios.schema.workloads import Workload
 
 # Slots whose laws act through a plant of workers; the theory's plants have nothing for them to move.
@@ -36,12 +36,6 @@ class DoorPart(Part):
     queue_limit_turns: Count | None = None
     order: Literal["fifo", "priority", "edf", "weighted_fair"] = "fifo"
     smoothing_s: NotNegative = 0.0
-
-
-class ReadyPart(Part):
-    """The ready buffer between fill and decode; None: no bound."""
-
-    capacity_turns: Count | None = None
 
 
 class ControlPart(Part):

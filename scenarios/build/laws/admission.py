@@ -176,5 +176,6 @@ def _refusing(part: parts.EarlyReject | parts.Codel | parts.Dagor | parts.Holdba
                 most_ratio=part.most_ratio,
                 trickle_turns=part.trickle_turns,
                 tau_s=part.tau_s,
+                within=None if part.within is None else admission(part.within, every.period_s),
             )
     assert_never(part)

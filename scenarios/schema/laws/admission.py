@@ -180,7 +180,7 @@ class Dagor(LawPart):
 
 
 class Holdback(LawPart):
-    """A cap with reserves for short interactive work, sized by its load (E18)."""
+    """A cap with reserves for short interactive work, sized by its load, alone or on another law's command (E18)."""
 
     kind: Literal["holdback"]
     cap_turns: Count
@@ -190,6 +190,7 @@ class Holdback(LawPart):
     most_ratio: Share = 0.5
     trickle_turns: Annotated[int, Field(ge=0)] = 1
     tau_s: Positive = 30.0
+    within: RetirementGate | PacedWip | PredictiveBuffer | PiBacklog | None = Field(None, discriminator="kind")
 
 
 class TwoRates(LawPart):

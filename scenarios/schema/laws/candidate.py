@@ -15,14 +15,14 @@ from scenarios.schema.laws.part import Hold
 from scenarios.schema.laws.retention import Retention
 from scenarios.schema.laws.routing import LeastLoaded, Routing
 from scenarios.schema.plants import WorkerPool
-from scenarios.schema.reconfigure import ReconfigurePart
+from scenarios.schema.reconfigure import ReadyPart, ReconfigurePart
 
 
 class Candidate(Part):
     """One policy of the comparison: a name and one law a slot; a slot that is not named is held.
 
     `pools` takes the place of the plant's: the same racks, divided otherwise. `reconfigure` takes the place of the
-    scenario's limits on moving workers.
+    scenario's limits on moving workers, `ready` that of its ready buffer.
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
@@ -34,3 +34,4 @@ class Candidate(Part):
     routing: Routing = LeastLoaded()
     pools: Annotated[tuple[WorkerPool, ...], Field(min_length=1)] | None = None
     reconfigure: ReconfigurePart | None = None
+    ready: ReadyPart | None = None

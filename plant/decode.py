@@ -41,8 +41,8 @@ class ContinuousBatch(Seats):
     """
 
     __slots__ = (
-        "_at", "_base", "_chunk_job", "_chunk_tokens", "_clock", "_due", "_entry", "_forming", "_next_times", "_on_end",
-        "_rate", "_step_s", "_t0_s", "times",
+        "_at", "_base", "_chunk_job", "_chunk_s", "_chunk_tokens", "_clock", "_due", "_entry", "_forming",
+        "_next_times", "_on_end", "_rate", "_step_s", "_t0_s", "times",
     )  # fmt: skip
 
     def __init__(self, clock: Clock, spec: ConfigurationSpec, pool: Pool, desk: Desk) -> None:
@@ -56,6 +56,7 @@ class ContinuousBatch(Seats):
         self._entry: Any = None  # a clock's entry is its own affair
         self._chunk_job: Job | None = None
         self._chunk_tokens = 0
+        self._chunk_s = 0.0  # seconds of the pass that its chunk adds
         self._forming = False  # at a boundary, waiting for the answers of this instant
         self._on_end = self._end  # bound once: it is handed out at every change
         # What this worker adds to the pool's sums.
@@ -120,6 +121,7 @@ class ContinuousBatch(Seats):
                 self.step += min(done, self._due)
             self._clock.cancel_at(self._entry)
             self._entry = self._chunk_job = None
+            self._chunk_s = 0.0
             self._forming = False
         jobs = self._clear()
         self._rest()
@@ -148,6 +150,7 @@ class ContinuousBatch(Seats):
                 chunk = self._pool.chunk_cap
             self._chunk_job, self._chunk_tokens, steps = job, chunk, 1
             step_s = span = self.times.mixed_s(size, self._kv, chunk, job.context_tokens - job.missing_tokens)
+            self._chunk_s = span - self.times.step_s(size, self._kv) if size else span
         elif size:
             steps = members[0][0] - self.step
             if capacity is not None and held + steps * size > capacity:
@@ -164,6 +167,7 @@ class ContinuousBatch(Seats):
         pool = self._pool
         if not self._step_s:
             pool.stepping += 1
+            pool.stepping_moment_s -= now
         pool.step_sum_s += step_s - self._step_s
         pool.kv_rate_tokens_per_s += rate - self._rate
         pool.kv_base_tokens += base - self._base
@@ -183,6 +187,9 @@ class ContinuousBatch(Seats):
         self._kv += steps * len(members)
         # Who is told of an end may answer with a join at this very instant: then the batch is formed after the answer.
         answer = self.seated >= pool.batch_cap
+        if self._chunk_s:
+            pool.chunk_s_total += self._chunk_s
+            self._chunk_s = 0.0
         if self._chunk_job is not None:
             answer |= self._end_chunk(self._chunk_job, now)
         if self._leaving:
@@ -213,6 +220,7 @@ class ContinuousBatch(Seats):
         pool = self._pool
         if self._step_s:
             pool.stepping -= 1
+            pool.stepping_moment_s += self._clock.now()
         pool.step_sum_s -= self._step_s
         pool.kv_rate_tokens_per_s -= self._rate
         base = float(self._pinned)
@@ -232,6 +240,7 @@ class ContinuousBatch(Seats):
         if now == self._t0_s:  # the segment began at this very instant: form the batch anew
             self._clock.cancel_at(self._entry)
             self._entry = self._chunk_job = None
+            self._chunk_s = 0.0
             self._begin(now)
             return
         if self._due == 1:

@@ -125,6 +125,7 @@ class FillWorker:
             job.started_s = now = self._clock.now()
             pool = self._pool
             pool.busy_slots += 1
+            pool.chunk_s_total -= now
             self._running = job
             self._spans = list(chunk_spans_s(self.times, job.missing_tokens, job.cached_tokens, pool.chunk_cap))
             self._entry = self._clock.at(now + sum(self._spans), self._end, job)
@@ -160,6 +161,7 @@ class FillWorker:
     def _stop(self, job: Job) -> None:
         self._running = None
         self._pool.busy_slots -= 1
+        self._pool.chunk_s_total += self._clock.now()
 
     def _dequeue_counts(self, job: Job) -> None:
         self._waiting -= 1

@@ -19,6 +19,7 @@ class Pool:
         "batch_cap",
         "busy_slots",
         "chunk_cap",
+        "chunk_s_total",
         "context_total",
         "fill_s_total",
         "filled_total",
@@ -32,6 +33,7 @@ class Pool:
         "spec",
         "step_sum_s",
         "stepping",
+        "stepping_moment_s",
         "tokens_total",
     )
 
@@ -47,11 +49,24 @@ class Pool:
         self.fill_s_total = 0.0
         self.kv_base_tokens = self.kv_rate_tokens_per_s = 0.0
         self.step_sum_s, self.stepping = 0.0, 0
+        # Seconds of passes that went into new tokens, and those of all passes. Where they last, what is kept is the
+        # instants at which workers stopped less those at which they began: `compute_s` and `step_span_s` add now.
+        self.chunk_s_total = self.stepping_moment_s = 0.0
 
     def kv_used_tokens(self, now_s: float) -> int:
         """Return the KV positions in use at `now_s`, >= 0."""
         used = round(self.kv_base_tokens + self.kv_rate_tokens_per_s * now_s)
         return used if used > 0 else 0
+
+    def compute_s(self, now_s: float) -> float:
+        """Return the worker-seconds spent on new tokens so far."""
+        return self.chunk_s_total + (self.busy_slots * now_s if self.spec.role in FILL_ROLES else 0.0)
+
+    def step_span_s(self, now_s: float) -> float:
+        """Return the worker-seconds spent on decode steps so far: those of all passes, less what new tokens took."""
+        if self.spec.role in FILL_ROLES:
+            return 0.0
+        return self.stepping_moment_s + self.stepping * now_s - self.chunk_s_total
 
     def reading(self, now_s: float) -> PoolReading:
         """Return the counters as they stand at `now_s`."""

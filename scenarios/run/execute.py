@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
@@ -15,13 +15,16 @@ import numpy as np
 
 from orchestrator.real_clock import run_real
 from orchestrator.recorder import Sink
+from orchestrator.turn import ConfigurationName
 from orchestrator.virtual_clock import run_virtual
 from plant.cluster import Cluster
+from plant.pool import Pool
 from scenarios.build import assemble, cascade, conversations, plants
 from scenarios.errors import UserError, nearest
 from scenarios.run import metrics
 from scenarios.run.kv import TierWatch, kv_figures
 from scenarios.run.measured import measured
+from scenarios.run.pools import PoolWatch, Times, stranded, swing
 from scenarios.run.progress import Progress, watch
 from scenarios.run.record import RunData, RunFolder, load
 from scenarios.run.result import Run
@@ -46,6 +49,7 @@ class Ended:
     cpu_s: float
     trace: dict[str, Any] | None = None
     kv: dict[str, float] | None = None
+    pools: tuple[Times, Mapping[ConfigurationName, Pool]] | None = None
     notes: dict[str, Any] = field(default_factory=dict)
 
 
@@ -124,6 +128,11 @@ def _simulate(
         if progress is not None:
             watch(clock, made.ledger, scenario.horizon_s, progress)
         tiers = made.plant.tiers if isinstance(made.plant, Cluster) else None
+        pool_watch = (
+            PoolWatch(clock, made.plant.pools, made.worker_seconds, scenario.warmup_s)
+            if isinstance(made.plant, Cluster)
+            else None
+        )
         tier_watch = None if tiers is None else TierWatch(clock, tiers, scenario.warmup_s)
         start = time.process_time()
         why = await made.run()
@@ -148,6 +157,8 @@ def _simulate(
         if isinstance(source, Counted):
             ended.notes["workload"] = source.statistics()
         ended.kv = None if tier_watch is None else tier_watch.gained()
+        if pool_watch is not None and isinstance(made.plant, Cluster):
+            ended.pools = (pool_watch.gained(), made.plant.pools)
         return ended
 
     try:
@@ -201,6 +212,8 @@ def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, d
         "reconfigurations": ended.notes.get("reconfigurations"),
         "kv": None if ended.kv is None else kv_figures(ended.kv, data.signals, window_s),
         "measured": measured(data.turns, data.signals, window_s),
+        "pools": swing(data.signals, window_s, verdicts),
+        "stranded": None if ended.pools is None else stranded(*ended.pools, data.signals, window_s),
         "warnings": cascade.warnings(scenario, candidate),
         "trace": ended.trace,
         "cpu_s_by_part": {"span": ended.cpu_s, "verdict": judge_cpu_s},

@@ -16,7 +16,7 @@ FLOWS = ("fed", "starved", "saturated")
 SHORT_KEYS = ("verdict", "period_s", "amplitude_ratio", "damping_ratio", "cost_ratio")
 PARTS = (
     *("verdict", "flow", "latency", "goodput", "by_class", "counts", "trace", "cpu_s_by_part", "headline", "gpu_hours"),
-    *("window_s", "turns_per_cpu_s", "peak_rss_mb", "ended", "kv", "theory", "reconfigurations"),
+    *("window_s", "turns_per_cpu_s", "peak_rss_mb", "ended", "kv", "theory", "reconfigurations", "pools", "stranded"),
 )
 
 

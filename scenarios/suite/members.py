@@ -22,7 +22,7 @@ SUITE: Mapping[str, tuple[str, ...]] = {
     "S15 loops together": ("loops_together", "loops_apart", "role_flips", "kv_retract"),
     "early rejection": ("early_rejection",),
     "six remedies": ("six_remedies",),
-    "pool scale": ("pool_scale_1", "pool_scale_8", "pool_scale_64"),
+    "pool scale": ("pool_scale_1", "pool_scale_8", "pool_scale_64", "pool_scale_128"),
     "null": ("open_loop_null",),
 }
 # The fixed field of the leaderboard: laws of one slot, on plants that do not depend on the law.

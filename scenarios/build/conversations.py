@@ -80,6 +80,7 @@ def _options(part: TraceConversations) -> ReadOptions:
         block_tokens=part.block_tokens,
         delta=part.delta,
         drop_doubles=part.drop_doubles,
+        stated_thinks=part.think_times == "stated",
         seed=part.corpus_seed,
         horizon_s=part.generate_s,
     )

@@ -15,8 +15,12 @@ class Conversations(Part):
     `share_prefix`: sessions of equal tool and system lengths share that leading part. `main_stream_only`: leave the
     sub-agents out. Filters come before the cap `limit`: conversations whose largest prompt and answer exceed
     `max_context_tokens`, or with fewer than `min_requests`, are left out and counted.
+
+    `think_times`: a stated think time longer than the interval between two starts is no wait since the last end, so the
+    wait is derived from the starts; "stated" plays it all the same, as figures published elsewhere were made.
     """
 
+    think_times: Literal["possible", "stated"] = "possible"
     share_prefix: bool = False
     main_stream_only: bool = False
     max_context_tokens: Count | None = None

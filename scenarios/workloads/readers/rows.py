@@ -25,7 +25,7 @@ class ReadOptions:
 
     `block_tokens` overrides the format's own block size; `delta` says that input lengths are only the new part and
     accumulate; `seed` and `horizon_s` are for formats that are generators; `drop_doubles` leaves out a request that is
-    sent twice (streamed, then plain).
+    sent twice (streamed, then plain); `stated_thinks` plays think times longer than the interval of starts.
     """
 
     on_error: OnError = "repair"
@@ -33,6 +33,7 @@ class ReadOptions:
     block_tokens: int | None = None
     delta: bool = False
     drop_doubles: bool = False
+    stated_thinks: bool = False
     seed: int = 1
     horizon_s: float = 3_600.0
 

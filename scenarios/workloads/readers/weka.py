@@ -115,7 +115,7 @@ def _conversation(document: Any, at: str, repairs: Repairs, options: ReadOptions
     root = StreamBuilder("", "root")
     root.tool_tokens, root.system_tokens = _prefix(document, at, repairs)
     spawned: list[tuple[int, str, dict[str, Any]]] = []
-    reader = _Reader(repairs, block_tokens, models)
+    reader = _Reader(repairs, block_tokens, models, options.stated_thinks)
     for k, row in enumerate(_undoubled(document["requests"], at, repairs, options.drop_doubles)):
         place = f"{at}: requests[{k}]"
         if isinstance(row, dict) and row.get("type") == "subagent":
@@ -170,8 +170,9 @@ def _prefix(row: dict[str, Any], at: str, repairs: Repairs) -> tuple[int, int]:
 class _Reader:
     """Turn rows into requests of a stream, holding each to the format."""
 
-    def __init__(self, repairs: Repairs, block_tokens: int, models: dict[str, int]) -> None:
+    def __init__(self, repairs: Repairs, block_tokens: int, models: dict[str, int], stated_thinks: bool) -> None:
         self.repairs = repairs
+        self.stated_thinks = stated_thinks
         self.block_tokens = block_tokens
         self.models = models
 
@@ -227,6 +228,9 @@ class _Reader:
         think_s = self._wait_s(row, "think_time", at)
         if think_s is not None and think_s > interval_s + TOLERANCE_S:
             kind = "think_time longer than the interval between the starts"
+            if self.stated_thinks:
+                self.repairs.note(kind, at, "played as stated, as asked: the session takes longer than recorded")
+                return think_s
             self.repairs.note(kind, at, "taken as missing: the wait is derived from the starts")
             return None
         return think_s

@@ -248,8 +248,9 @@ def _with_cycle(
 ) -> SignalVerdict:
     around = shape.envelope(candidate.x, candidate.lag)
     decrement = candidate.decrement(even=around.cv < limits.envelope_cv)
-    if abs(around.log_change) > np.log(2.0) and around.clean > 0.5 and word != "steady":
-        decrement = -around.growth * candidate.lag
+    falls = word in ("echo", "ringing", "limit_cycle") and around.decay_clean > 0.5
+    if falls or (abs(around.log_change) > np.log(2.0) and around.clean > 0.5 and word != "steady"):
+        decrement = -around.decay * candidate.lag
     step_s = candidate.factor * series.step_s
     # A ripple that is real but too small to matter keeps its period; a peak that noise explains has none.
     periods = len(candidate.x) / candidate.lag

@@ -14,6 +14,9 @@ FlowWord = Literal["fed", "starved", "saturated"]
 # A pool below this share of its slots, with work waiting, is starved; more of the window than this and the run is.
 STARVED_BELOW_RATIO, STARVED_SHARE = 0.9, 0.05
 SATURATED_RATIO = 0.95
+# What a loop's own actuator does. It speaks for the run only where a stock or the pool swings with it, or where the
+# swing costs this share of the slots' time: a relay at work on a pool that stays full is no cycle of the factory.
+ACTUATOR_RATES, COST_THAT_MATTERS_RATIO = frozenset({"admission_per_s"}), 0.01
 
 # A run's headline takes the worst word among its signals.
 SEVERITY: tuple[Word, ...] = (
@@ -112,7 +115,8 @@ def cost_of(flow: Flow, added_s: float | None = None) -> Cost:
 def worst(verdicts: Mapping[str, SignalVerdict]) -> SignalVerdict | None:
     """Return the verdict that a headline tells: the worst word; among equals the largest swing; None if there is none.
 
-    A decode pool that oscillates speaks for the run, for its swing is what costs.
+    A decode pool that oscillates speaks for the run, for its swing is what costs. A chatter of the actuator alone, at
+    no cost, does not; it keeps its own verdict.
     """
     if not verdicts:
         return None
@@ -121,9 +125,20 @@ def worst(verdicts: Mapping[str, SignalVerdict]) -> SignalVerdict | None:
         return pool
     order = {word: place for place, word in enumerate(SEVERITY)}
     return min(
-        verdicts.values(),
+        _speaking(verdicts),
         key=lambda one: (order[one.verdict], one.signal != "decode_occupancy_ratio", -one.amplitude_ratio),
     )
+
+
+def _speaking(verdicts: Mapping[str, SignalVerdict]) -> list[SignalVerdict]:
+    factory = [one for name, one in verdicts.items() if not _is_actuators(name)]
+    moved = any(one.oscillates or one.verdict == "unbounded" for one in factory)
+    lost = max((one.cost["utilization_lost_ratio"] or 0.0 for one in factory), default=0.0)
+    return list(verdicts.values()) if not factory or moved or lost >= COST_THAT_MATTERS_RATIO else factory
+
+
+def _is_actuators(name: str) -> bool:
+    return name in ACTUATOR_RATES or name.startswith("command.")
 
 
 def headline(verdicts: Mapping[str, SignalVerdict], word: FlowWord) -> str:

@@ -20,6 +20,7 @@ class Envelope:
 
     `growth` is in 1/sample (negative: decay), `log_change` the change of ln(envelope) from the window's first tenth to
     its last (0 where the trend disagrees), `clean` the share of the variance of ln(envelope) that the trend explains.
+    `decay`, `decay_clean` are growth and share again, each sample weighted by its power.
     """
 
     values: Floats
@@ -28,6 +29,8 @@ class Envelope:
     growth: float
     log_change: float
     clean: float
+    decay: float
+    decay_clean: float
 
 
 def fundamental(x: Floats, period: float) -> Floats:
@@ -55,7 +58,19 @@ def envelope(x: Floats, period: float) -> Envelope:
     tenth = max(len(values) // 10, 1)
     ends = float(np.log(max(values[-tenth:].mean(), 1e-300) / max(values[:tenth].mean(), 1e-300)))
     log_change = ends if ends * growth > 0 else 0.0
-    return Envelope(values=values, mean=mean, cv=cv, growth=growth, log_change=log_change, clean=clean)
+    # The band's own ringing from the ends lasts some two periods, and the strong end weighs most: leave it out.
+    ends_out = min(int(2 * period), len(values) // 8)
+    decay, decay_clean = _weighted_exponential(values[ends_out : len(values) - ends_out])
+    return Envelope(
+        values=values,
+        mean=mean,
+        cv=cv,
+        growth=growth,
+        log_change=log_change,
+        clean=clean,
+        decay=decay,
+        decay_clean=decay_clean,
+    )
 
 
 def _exponential(values: Floats) -> tuple[float, float]:
@@ -71,6 +86,26 @@ def _exponential(values: Floats) -> tuple[float, float]:
     spread = float(np.dot(y - y.mean(), y - y.mean()))
     clean = slope**2 * float(np.dot(t, t)) / spread if spread > 0 else 0.0
     return (slope if falling else -slope), clean
+
+
+def _weighted_exponential(values: Floats) -> tuple[float, float]:
+    # Noise of a fixed size moves ln(envelope) by its share of the envelope, so that a sample counts by its square: the
+    # floor into which a decay sinks has no say. The weights come from the fit itself, first from the data.
+    if len(values) < 3:
+        return 0.0, 0.0
+    t, y = np.arange(len(values), dtype=np.float64), np.log(np.maximum(values, 1e-300))
+    weight = (values / max(float(values.max()), 1e-300)) ** 2
+    slope, spread = 0.0, 0.0
+    for _ in range(4):
+        total = max(float(weight.sum()), 1e-300)
+        middle, level = float(weight @ t) / total, float(weight @ y) / total
+        along = float(weight @ (t - middle) ** 2)
+        slope = float(weight @ ((t - middle) * (y - level))) / max(along, 1e-300)
+        spread = float(weight @ (y - level) ** 2)
+        clean = slope**2 * along / spread if spread > 0 else 0.0
+        rate = 2 * slope * (t - middle)
+        weight = np.exp(rate - rate.max())
+    return slope, clean
 
 
 def swing(x: Floats, period: float) -> float:

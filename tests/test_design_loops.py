@@ -17,7 +17,7 @@ GRID = loops.frequency_grid(40, 1, 40_000)
 
 
 def gate(gain_per_s: float) -> loops.Response:
-    return admission.proportional_on_busy(gain_per_s).loop(MODEL)
+    return admission.proportional(gain_per_s).loop(MODEL)
 
 
 def test_the_gain_margin_of_the_proportional_gate_is_its_distance_to_the_hopf_gain() -> None:
@@ -54,7 +54,7 @@ def test_margins_agree_with_python_control_where_it_can_state_them() -> None:
 @settings(max_examples=25, deadline=None)
 def test_the_root_search_finds_what_lambert_w_gives(share: float, residence_s: float, dead_s: float) -> None:
     gain = share * loops.hopf_point(residence_s, dead_s).gain_per_s
-    loop = admission.proportional_on_busy(gain).loop(
+    loop = admission.proportional(gain).loop(
         admission.TandemModel(slots=100, residence_s=residence_s, dead_time_s=dead_s)
     )
     exact = loops.lag_root(residence_s=residence_s, dead_time_s=dead_s, gain_per_s=gain)

@@ -294,3 +294,30 @@ def test_the_noise_of_a_loop_near_its_edge_has_the_period_of_its_slowest_root() 
 
 def test_the_axis_is_where_responses_are_read() -> None:
     assert on_axis(np.array([2.0]))[0] == 2j
+
+
+def test_a_pool_whose_turns_do_not_slow_each_other_has_the_plain_orbit() -> None:
+    made = {"slots": 512, "dead_time_s": 10, "open_at_turns": 460.8, "close_at_turns": 486.4, "rate_per_s": 204.8}
+    plain = orbits.relay_orbit(residence_s=5.0, **made)
+    loaded = orbits.loaded_full_empty_orbit(residence_s=(5.0, 5.0), **made)
+    assert plain is not None
+    assert loaded is not None
+    for name in ("period_s", "trough_turns", "ready_peak_turns", "utilization_ratio"):
+        assert getattr(loaded, name) == pytest.approx(getattr(plain, name), rel=1e-4)
+    # Quicker when empty: it drains further and idles longer.
+    lighter = orbits.loaded_full_empty_orbit(residence_s=(2.5, 5.0), **made)
+    assert lighter is not None
+    assert lighter.trough_turns < 0.7 * plain.trough_turns
+    assert lighter.utilization_ratio < plain.utilization_ratio  # type: ignore[operator]  # both are full-empty
+    assert orbits.loaded_full_empty_orbit(residence_s=(2.5, 5.0), **{**made, "rate_per_s": 100.0}) is None
+
+
+def test_an_orbit_that_closes_early_enough_never_fills_and_one_that_closes_at_all_slots_is_the_reference() -> None:
+    made = {"slots": 512, "residence_s": 5.0, "dead_time_s": 10.0, "rate_per_s": 204.8}
+    reference = orbits.full_empty_orbit(band_turns=25.6, **made)
+    same = orbits.relay_orbit(open_at_turns=486.4, close_at_turns=512, **made)
+    assert reference == same
+    low = orbits.relay_orbit(open_at_turns=40, close_at_turns=50, **{**made, "dead_time_s": 0.5})
+    assert low is not None
+    assert low.utilization_ratio is None
+    assert orbits.full_empty_orbit(band_turns=472, close_at_turns=50, **{**made, "dead_time_s": 0.5}) is None

@@ -1,22 +1,25 @@
-"""A rate proportional to free slots (the essay's M2): u = u0 + k (r - x).
+"""A rate proportional to free slots (the essay's M2): u = u0 + k (r - y).
 
     u    release rate                             turns/s
     u0   rate at the setpoint                     turns/s
     k    gain                                     1/s
-    r    busy slots wanted                        turns
-    x    busy slots                               turns
+    r    turns wanted                             turns
+    y    busy slots, or those and the ready turns turns
 
 Through a dead time L with mean residence T the loop s + 1/T + k e^(-sL) = 0 loses stability at
-k_c = sqrt(w^2 + 1/T^2), where w L + atan(w T) = pi. Below k_c noise still drives quasi-cycles.
+k_c = sqrt(w^2 + 1/T^2), where w L + atan(w T) = pi. Below k_c noise still drives quasi-cycles. With the ready turns in
+y a full pool is seen too, as the integrator that it then is: k_c = pi / (2 L) there.
 Source: essay E18; any text on dead-time loops, as Astrom and Hagglund, "Advanced PID Control" (2006), chapter 4.
 Missing data: needs none; u is clipped to what the door can do.
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 from orchestrator.ports import Cadence
 from orchestrator.signals import AdmissionCommand, AdmissionReading
-from policies.design.admission import TandemModel, proportional_on_busy
+from policies.design.admission import TandemModel, proportional
 from policies.design.structure import Smooth
 
 
@@ -31,26 +34,36 @@ class ProportionalGate:
     k_per_s : float
         k, 1/s, >= 0.
     setpoint_turns : float
-        r, busy slots.
+        r.
+    of : {"busy", "at_decode"}
+        Whether the ready turns are in y.
     """
 
     monotone = (("busy_slots", "release_per_s", -1),)
 
-    def __init__(self, cadence: Cadence, *, base_per_s: float, k_per_s: float, setpoint_turns: float) -> None:
+    def __init__(
+        self,
+        cadence: Cadence,
+        *,
+        base_per_s: float,
+        k_per_s: float,
+        setpoint_turns: float,
+        of: Literal["busy", "at_decode"] = "busy",
+    ) -> None:
         self.cadence = cadence
-        self.base_per_s, self.k_per_s, self.setpoint_turns = base_per_s, k_per_s, setpoint_turns
+        self.base_per_s, self.k_per_s, self.setpoint_turns, self.of = base_per_s, k_per_s, setpoint_turns, of
 
     def act(self, y: AdmissionReading) -> AdmissionCommand:
         """Set the release rate."""
-        u0, k, r, x = self.base_per_s, self.k_per_s, self.setpoint_turns, y.busy_slots
-        u = u0 + k * (r - x)
-        return AdmissionCommand(release_per_s=max(0.0, u))
+        u0, k, r = self.base_per_s, self.k_per_s, self.setpoint_turns
+        seen = y.busy_slots if self.of == "busy" else y.busy_slots + y.ready_turns
+        return AdmissionCommand(release_per_s=max(0.0, u0 + k * (r - seen)))
 
     def structure(self, model: TandemModel) -> Smooth:
-        """Return u = -k x about the setpoint."""
+        """Return u = -k y about the setpoint."""
         return Smooth(
-            linear=proportional_on_busy(self.k_per_s),
+            linear=proportional(self.k_per_s, self.of),
             setpoint_turns=self.setpoint_turns,
             rate_per_s=self.base_per_s,
-            on="busy",
+            on=self.of,
         )

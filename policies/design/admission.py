@@ -92,9 +92,9 @@ def constant(value: float) -> Response:
     return lambda s: np.full_like(s, value)
 
 
-def proportional_on_busy(gain_per_s: float) -> Linear:
-    """Return u = u0 + k (r - busy): the pipeline unseen, so that the whole dead time is in the loop."""
-    return Linear(feedback={"busy": constant(gain_per_s)}, note="proportional through the dead time")
+def proportional(gain_per_s: float, on: Literal["busy", "at_decode"] = "busy") -> Linear:
+    """Return u = u0 + k (r - y): the pipeline unseen, so that the whole dead time is in the loop."""
+    return Linear(feedback={on: constant(gain_per_s)}, note="proportional through the dead time")
 
 
 def proportional_on_work(gain_per_s: float) -> Linear:

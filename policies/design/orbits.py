@@ -17,6 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import exp, log
 
+import numpy as np
+from scipy.optimize import brentq
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayOrbit:
@@ -105,6 +108,66 @@ def full_empty_orbit(
         peak_turns=n,
         ready_peak_turns=(rate_per_s - n / t) * (dead - room_s),
         utilization_ratio=1 - lost / (n * period),
+    )
+
+
+def loaded_full_empty_orbit(
+    *,
+    slots: float,
+    residence_s: tuple[float, float],
+    dead_time_s: float,
+    open_at_turns: float,
+    close_at_turns: float,
+    rate_per_s: float,
+) -> RelayOrbit | None:
+    """Return the full-empty orbit of a pool whose residence grows with its load: T(x) = T_0 + (T_1 - T_0) x / N.
+
+    Batches step more slowly the fuller they are. Draining, T(x) dx = -x dt has a closed form; filling is a quadrature.
+
+    Parameters
+    ----------
+    slots, dead_time_s, open_at_turns, close_at_turns, rate_per_s
+        As in `relay_orbit`.
+    residence_s : (float, float)
+        T_0 and T_1, mean residence in an empty and in a full pool.
+
+    Returns
+    -------
+    RelayOrbit or None
+        None where the open gate releases no more than a full pool retires, or does not overfill it.
+    """
+    n, dead, (empty, full) = slots, dead_time_s, residence_s
+    close_at = min(close_at_turns, n)
+    if rate_per_s * full <= n or not 0 < open_at_turns <= close_at:
+        return None
+    slope = (full - empty) / n
+
+    def filling(start: float, end: float) -> tuple[float, float]:
+        x = np.linspace(start, end, 2001)
+        pace = 1 / (rate_per_s - x / (empty + slope * x))
+        return float(np.trapezoid(pace, x)), float(np.trapezoid(x * pace, x))
+
+    def draining(start: float, end: float) -> tuple[float, float]:
+        span = empty * log(start / end) + slope * (start - end)
+        return span, empty * (start - end) + slope * (start**2 - end**2) / 2
+
+    room_s, _ = filling(close_at, n)
+    if room_s > dead:
+        return None
+    trough = float(
+        brentq(lambda x: draining(open_at_turns, x)[0] - dead, open_at_turns * exp(-dead / empty), open_at_turns)
+    )
+    buffer = (rate_per_s - n / full) * (dead - room_s)
+    fill_s, filled = filling(trough, n)
+    fall_s, fallen = draining(n, trough)
+    burn_s = dead - room_s + buffer * full / n
+    period = fill_s + burn_s + fall_s
+    return RelayOrbit(
+        period_s=period,
+        trough_turns=trough,
+        peak_turns=n,
+        ready_peak_turns=buffer,
+        utilization_ratio=(filled + n * burn_s + fallen) / (n * period),
     )
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from orchestrator.signals import Slot
 from policies.design.admission import TandemModel
-from policies.design.structure import Declares, OneForOne, Structure, reason_for_none
+from policies.design.structure import Declares, OneForOne, Smooth, Structure, reason_for_none
+from scenarios.analyze.integrate import integrated
 from scenarios.analyze.model import Plant, plant_of
 from scenarios.analyze.predict import predict
 from scenarios.analyze.prediction import Prediction
@@ -84,6 +85,7 @@ def analyze(
     *,
     identified: TandemModel | None = None,
     open_per_s: float | None = None,
+    residences_s: tuple[tuple[float, float], ...] = (),
     startups: Mapping[str, Startup] | None = None,
     verify: bool = False,
     seeds: int = 1,
@@ -99,6 +101,8 @@ def analyze(
         The plant as an experiment found it; needed where the plant declares no model.
     open_per_s : float, optional
         What that plant brings to its decode pool with the door open, turns/s.
+    residences_s : tuple of (float, float)
+        Its mean residence in an empty and in a full pool, seconds: as found, and at either end of the confidence.
     startups : mapping of str to Startup, optional
         How long an order takes to serve, by configuration, where an experiment found it.
     verify : bool
@@ -113,7 +117,7 @@ def analyze(
     UserError
         The plant or the workload has no analysis.
     """
-    plant = plant_of(scenario, identified, open_per_s) if needs_plant(scenario) else None
+    plant = plant_of(scenario, identified, open_per_s, residences_s) if needs_plant(scenario) else None
     found = [_one(scenario, candidate, plant, startups) for candidate in scenario.candidates]
     if not verify:
         return found
@@ -185,5 +189,7 @@ def _one(
         # It acts at each retirement, not by the clock.
         model = plant.seen_by(scenario, 0.0)
     prediction = predict(structure, plant, model, (scenario.warmup_s, scenario.horizon_s), reason)
+    if isinstance(structure, Smooth) and prediction.verdict == "limit_cycle":
+        prediction = integrated(prediction, scenario, candidate, plant)
     near = others_of(candidate, scenario, "admission")
     return Analysis(candidate=candidate.name, prediction=prediction, model=model, source=plant.source, others=near)

@@ -20,7 +20,8 @@ class Plant:
 
     `residence_cv` is that of residence alone; `stages` of an Erlang law (None: another law). `ceiling_per_s` is the
     most that the door releases (None: no limit). `arrivals_per_s` None: work waits at the door for ever. `noisy` False:
-    a fluid. `source` says where the numbers come from.
+    a fluid. `source` says where the numbers come from. `residences_s`: mean residence in an empty and in a full
+    pool as an experiment found them, then at either end of its confidence (empty: one number holds throughout).
     """
 
     slots: float
@@ -32,6 +33,7 @@ class Plant:
     arrivals_per_s: float | None
     noisy: bool
     source: str
+    residences_s: tuple[tuple[float, float], ...] = ()
 
     def seen_by(self, scenario: Scenario, period_s: float) -> TandemModel:
         """Return the model with the delays of one law's telemetry and period in it."""
@@ -50,10 +52,16 @@ def residence_cv(law: ResidenceLaw) -> float:
     return known[law.shape]
 
 
-def plant_of(scenario: Scenario, identified: TandemModel | None = None, open_per_s: float | None = None) -> Plant:
+def plant_of(
+    scenario: Scenario,
+    identified: TandemModel | None = None,
+    open_per_s: float | None = None,
+    residences_s: tuple[tuple[float, float], ...] = (),
+) -> Plant:
     """Return the plant's own model, or the identified one where it declares none.
 
-    `open_per_s` is what the identified plant brings to its decode pool with the door open.
+    `open_per_s` is what the identified plant brings to its decode pool with the door open, `residences_s` its
+    residence in an empty and in a full pool, and how well they are known.
 
     Raises
     ------
@@ -92,4 +100,5 @@ def plant_of(scenario: Scenario, identified: TandemModel | None = None, open_per
         arrivals_per_s=arrivals,
         noisy=True,
         source="identified by open-loop experiment",
+        residences_s=residences_s,
     )

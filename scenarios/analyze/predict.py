@@ -9,6 +9,7 @@ import numpy as np
 from policies.design import describing, echo, loops, orbits, steady
 from policies.design.admission import TandemModel
 from policies.design.structure import OneForOne, RelayOnBusy, RelayOnWork, Smooth, Structure
+from scenarios.analyze import tolerance
 from scenarios.analyze.model import Plant
 from scenarios.analyze.prediction import Prediction, none_declared, quiet_word, utilization
 from scenarios.analyze.smooth import around_the_dead_time, on_the_buffer, through_the_dead_time
@@ -47,7 +48,7 @@ def predict(
     if isinstance(structure, OneForOne):
         return _one_for_one(structure, plant, window_s)
     if isinstance(structure, Smooth) and structure.on == "busy":
-        return through_the_dead_time(structure, plant, model)
+        return through_the_dead_time(structure, plant, model, window_s)
     if isinstance(structure, Smooth) and structure.on == "at_decode":
         return on_the_buffer(structure, plant, model)
     if isinstance(structure, Smooth):
@@ -80,7 +81,8 @@ def _relay_on_busy(law: RelayOnBusy, plant: Plant, model: TandemModel) -> Predic
         "close_at_turns": law.close_at_turns,
         "rate_per_s": _rate(plant),
     }
-    orbit = orbits.relay_orbit(**made)
+    loaded = _loaded(law, plant, model)
+    orbit = loaded[0] if loaded else orbits.relay_orbit(**made)
     if orbit is None:
         share = min(1.0, _rate(plant) * plant.residence_s / plant.slots)
         return Prediction(
@@ -105,10 +107,28 @@ def _relay_on_busy(law: RelayOnBusy, plant: Plant, model: TandemModel) -> Predic
         amplitude_ratio=amplitude,
         damping_ratio=0.0,
         utilization_ratio=orbit.utilization_ratio,
-        # Small pools cycle less evenly, and noise crosses a thin band early.
-        period_tolerance_ratio=0.05 if plant.slots <= 200 else 0.03,
+        period_bias_ratio=tolerance.relay_bias(plant.slots, law.close_at_turns - law.open_at_turns),
+        period_se_ratio=tolerance.relay_se(plant.slots) if plant.noisy else 0.0,
+        utilization_tolerance_ratio=0.01
+        + max((abs((one.utilization_ratio or 0.0) - (orbit.utilization_ratio or 0.0)) for one in loaded), default=0.0),
         facts=facts,
     )
+
+
+def _loaded(law: RelayOnBusy, plant: Plant, model: TandemModel) -> list[orbits.RelayOrbit]:
+    # A pool whose turns slow each other: its orbit as found, and at either end of what the experiment left open.
+    found = [
+        orbits.loaded_full_empty_orbit(
+            slots=plant.slots,
+            residence_s=ends,
+            dead_time_s=model.loop_delay_s,
+            open_at_turns=law.open_at_turns,
+            close_at_turns=law.close_at_turns,
+            rate_per_s=_rate(plant),
+        )
+        for ends in plant.residences_s
+    ]
+    return [orbit for orbit in found if orbit is not None]
 
 
 def _describing(law: RelayOnBusy, plant: Plant, model: TandemModel) -> dict[str, float | None]:
@@ -171,6 +191,7 @@ def _one_for_one(law: OneForOne, plant: Plant, window_s: tuple[float, float]) ->
     # The floor is held against the fundamental; what is told is half of the peak-to-peak.
     rings = float(height * left) > THRESHOLDS.amplitude_ratio
     amplitude = float(min(batches, 1.0) / 2 * left)
+    starts = 2 * float(height) * plant.slots * float(np.exp(-decay * start))
     if plant.residence_cv == 1.0 and plant.noisy:
         used = steady.ring_utilization(
             slots=round(plant.slots),
@@ -188,6 +209,7 @@ def _one_for_one(law: OneForOne, plant: Plant, window_s: tuple[float, float]) ->
         period_s=period if rings else None,
         amplitude_ratio=amplitude if rings else None,
         damping_ratio=damping if rings else None,
+        damping_se_ratio=tolerance.ring_se(plant.slots, plant.residence_s / transit, starts) if plant.noisy else 0.0,
         utilization_ratio=used,
         facts={"transit_s": transit, "round_trip_cv": cv, "ring_damping_ratio": damping, "ring_period_s": period},
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from policies.design import steady
 from scenarios.analyze.model import Plant
+from scenarios.analyze.tolerance import MODEL_DAMPING, MODEL_PERIOD
 from scenarios.verdict.words import Word
 
 
@@ -15,8 +16,9 @@ class Prediction:
     """What theory expects of one signal: the decode occupancy, or the active workers for a capacity loop.
 
     `verdict` None: no prediction is made. Fields are None where theory says nothing. `margins` is empty where there is
-    no linear loop; `period_tolerance_ratio` is how near a run should come. `facts` holds what belongs to the mechanism
-    (Hopf gain, describing function, roots, set point).
+    no linear loop. A run should come as near as the error of the theory (`*_bias_ratio`) and three standard errors of
+    one run (`*_se_ratio`, each a share of the value) let it; utilisation is absolute. `facts` holds what belongs to
+    the mechanism (Hopf gain, describing function, roots, set point).
     """
 
     mechanism: str
@@ -25,7 +27,11 @@ class Prediction:
     amplitude_ratio: float | None = None
     damping_ratio: float | None = None
     utilization_ratio: float | None = None
-    period_tolerance_ratio: float = 0.03
+    period_bias_ratio: float = MODEL_PERIOD
+    period_se_ratio: float = 0.0
+    damping_bias_ratio: float = MODEL_DAMPING
+    damping_se_ratio: float = 0.0
+    utilization_tolerance_ratio: float = 0.01
     margins: Mapping[str, float | None] = field(default_factory=dict)
     facts: Mapping[str, float | None] = field(default_factory=dict)
     signal: str = "decode_occupancy_ratio"

@@ -11,10 +11,12 @@ from policies.design.admission import TandemModel
 from policies.design.structure import Smooth
 from scenarios.analyze.model import Plant
 from scenarios.analyze.prediction import Prediction, quiet_word, utilization
+from scenarios.analyze.tolerance import noise_kept_se
+from scenarios.verdict.shape import damping_of
 from scenarios.verdict.thresholds import THRESHOLDS
 
 
-def through_the_dead_time(law: Smooth, plant: Plant, model: TandemModel) -> Prediction:
+def through_the_dead_time(law: Smooth, plant: Plant, model: TandemModel, window_s: tuple[float, float]) -> Prediction:
     """Predict feedback on busy slots: its Hopf gain, its damping, and the noise that it keeps up."""
     gain = float(np.real(law.linear.feedback["busy"](np.array([0j]))[0]))
     t, dead = plant.residence_s, model.loop_delay_s
@@ -39,29 +41,45 @@ def through_the_dead_time(law: Smooth, plant: Plant, model: TandemModel) -> Pred
         return Prediction(
             mechanism="proportional through the dead time, beyond its Hopf gain: a limit cycle",
             verdict="limit_cycle",
-            # Clipping holds the cycle near the critical point, where the describing function of a saturation has it.
             period_s=point.period_s,
-            period_tolerance_ratio=0.06,
             damping_ratio=0.0,
             facts=facts,
             margins={name: margins[name] for name in ("gain_margin", "gain_crossing_rad_s")},
         )
-    quiet = noise.steady_noise(
-        residence_s=t, dead_time_s=dead, gain_per_s=gain, throughput_per_s=level / t, release_fano=0.0
+    clipped = noise.clipped_gate(
+        residence_s=t,
+        dead_time_s=dead,
+        gain_per_s=gain,
+        setpoint_turns=law.setpoint_turns,
+        rate_per_s=law.rate_per_s,
+        ceiling_per_s=np.inf if plant.ceiling_per_s is None else plant.ceiling_per_s,
     )
+    quiet = clipped.noise
     sd = np.sqrt(quiet.variance_turns2)
     amplitude = float(np.sqrt(2) * sd / plant.slots)
     seen = plant.noisy and quiet.peak > THRESHOLDS.acf_peak and amplitude > THRESHOLDS.amplitude_ratio
+    # What a run is read by is its first peak, which a loop of one lag and a dead time has a little lower than e^-d.
+    zeta = damping_of(-np.log(quiet.peak)) if seen else None
+    errors = (0.0, 0.0)
+    if seen and zeta is not None and quiet.period_s is not None:
+        errors = noise_kept_se(zeta, (window_s[1] - window_s[0]) / quiet.period_s)
     return Prediction(
         mechanism="proportional through the dead time, below its Hopf gain"
         + (": noise keeps a cycle up" if seen else ": steady"),
         verdict="quasi_cycle" if seen else quiet_word(plant),
         period_s=quiet.period_s if seen else None,
-        period_tolerance_ratio=0.05,
+        period_se_ratio=errors[0],
         amplitude_ratio=amplitude if seen else None,
-        damping_ratio=float(-root.real / abs(root)) if seen else None,
-        facts={**facts, "noise_sd_turns": float(sd), "noise_peak": quiet.peak, "noise_period_s": quiet.period_s},
-        utilization_ratio=level / plant.slots,
+        damping_ratio=zeta,
+        damping_se_ratio=errors[1],
+        facts={
+            **facts,
+            "noise_sd_turns": float(sd),
+            "noise_peak": quiet.peak,
+            "noise_period_s": quiet.period_s,
+            "gain_after_clipping_over_hopf": clipped.gain_per_s / point.gain_per_s,
+        },
+        utilization_ratio=clipped.level_turns / plant.slots,
         margins=margins,
     )
 
@@ -104,8 +122,10 @@ def on_the_buffer(law: Smooth, plant: Plant, model: TandemModel) -> Prediction:
     filled = loops.rightmost_root(law.linear.loop(model, "full"), fastest_s=fast, slowest_s=slow)
     worst = starved if starved.real > filled.real else filled
     stable = worst.real < 0
-    buffer = law.setpoint_turns - plant.slots
     controller = law.linear.feedback["at_decode"]
+    # Where the law's rate differs from the true one, the work settles beside the set point, unless it integrates.
+    gain = float(np.abs(controller(np.array([1e-9 + 0j]))[0]))
+    buffer = law.setpoint_turns + (law.rate_per_s - plant.slots / t) / gain - plant.slots
     sd = steady.at_decode_sd_turns(controller, loop_delay_s=dead, throughput_per_s=plant.slots / t)
     used = steady.short_of(plant.slots, buffer, sd if plant.noisy else 0.0) if stable else None
     return Prediction(
@@ -114,7 +134,7 @@ def on_the_buffer(law: Smooth, plant: Plant, model: TandemModel) -> Prediction:
         verdict=quiet_word(plant) if stable else "limit_cycle",
         period_s=None if stable or worst.imag == 0 else 2 * np.pi / worst.imag,
         utilization_ratio=used,
-        margins=margins_json(law.linear.loop(model, "full"), loops.frequency_grid(slow, fast)),
+        margins=margins_json(law.linear.loop(model, "full"), loops.frequency_grid(slow, fast)) if stable else {},
         facts={
             "ready_mean_turns": max(buffer, 0.0),
             "at_decode_sd_turns": sd if stable else None,

@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, mode
 from typing import Any
 
+from scenarios.analyze import tolerance
 from scenarios.analyze.prediction import Prediction
 from scenarios.run.many import Job, run_many
 from scenarios.schema.scenario import Scenario
 
-# Damping as a share of the prediction, utilisation absolute; a period's tolerance comes with its prediction.
-TOLERANCE = {"damping_ratio": 0.5, "utilization_ratio": 0.01}
-# An identified plant is one lag; a real pool is quicker when it is empty, which costs utilisation more than period.
-IDENTIFIED = {"period_s": 0.1, "damping_ratio": 0.5, "utilization_ratio": 0.08}
+# An identified plant is one lag, and a real pool's residence changes with its load: what an experiment must foretell.
+IDENTIFIED_PERIOD_RATIO = 0.1
 QUIET = frozenset({"steady", "constant"})
 # Within this share of the Hopf gain noise and clipping meet, and a run may fall on either side of the edge.
 EDGE = 0.05
@@ -63,22 +62,25 @@ def _joined(summaries: Sequence[Mapping[str, Any]], signal: str) -> dict[str, ob
 def disagreements(predicted: Prediction, measured: Mapping[str, Any], declared: bool = True) -> list[str]:
     """Return what differs beyond tolerance, in words; empty when prediction and measurement agree.
 
-    `declared` False is an identified plant, held to wider tolerances. Only what was predicted is compared; `steady`
-    and `constant` are the same prediction.
+    `declared` False is an identified plant, whose period is held to a tenth. Only what was predicted is compared;
+    `steady` and `constant` are the same prediction.
     """
-    found, tolerance = [], TOLERANCE if declared else IDENTIFIED
+    found = []
+    seeds = int(measured.get("seeds") or 1)
     want, got = predicted.verdict, measured["verdict"]
     at_edge = abs((predicted.facts.get("gain_over_hopf") or 0.0) - 1) < EDGE and {want, got} <= KEPT_UP
     if want is not None and got != want and not {want, got} <= QUIET and not at_edge:
         found.append(f"verdict {want} was expected, {got} was measured")
     if predicted.period_s is not None and want not in QUIET:
-        limit = predicted.period_tolerance_ratio if declared else IDENTIFIED["period_s"]
+        limit = tolerance.limit(predicted.period_bias_ratio, predicted.period_se_ratio, seeds)
+        limit = limit if declared else max(limit, IDENTIFIED_PERIOD_RATIO)
         found += _beyond("period_s", predicted.period_s, measured["period_s"], limit * predicted.period_s)
     if predicted.damping_ratio is not None and predicted.damping_ratio > 0 and want not in QUIET:
-        limit = tolerance["damping_ratio"] * predicted.damping_ratio
+        limit = tolerance.limit(predicted.damping_bias_ratio, predicted.damping_se_ratio, seeds)
+        limit *= predicted.damping_ratio
         found += _beyond("damping_ratio", predicted.damping_ratio, measured["damping_ratio"], limit)
     if predicted.utilization_ratio is not None:
-        limit = tolerance["utilization_ratio"]
+        limit = predicted.utilization_tolerance_ratio
         found += _beyond("utilization_ratio", predicted.utilization_ratio, measured["utilization_ratio"], limit)
     return found
 

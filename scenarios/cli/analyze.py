@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -16,6 +16,7 @@ from scenarios.analyze.scaling import Startup, undeclared
 from scenarios.build.plants import declared
 from scenarios.cli.common import bar, print_json, quiet
 from scenarios.cli.identify import KEPT
+from scenarios.errors import UserError, nearest
 from scenarios.identify.cache import cached, cached_startup
 from scenarios.identify.identify import Identified, identify
 from scenarios.identify.startup import identify_startup
@@ -25,6 +26,9 @@ from scenarios.schema.scenario import Scenario
 
 def analyze(
     file: Annotated[str, typer.Argument(help="A scenario file, or a name from `steadyflow list`.")],
+    candidate: Annotated[
+        list[str] | None, typer.Option(help="Only this candidate; repeatable [default: every one].")
+    ] = None,
     verify: Annotated[bool, typer.Option(help="Also run every candidate and compare; exit 1 if one differs.")] = False,
     seeds: Annotated[int, typer.Option(help="Seeds a candidate is run on.", min=1)] = 1,
     jobs: Annotated[int | None, typer.Option(help="Processes; else one a core.", min=1)] = None,
@@ -37,7 +41,7 @@ def analyze(
 
     Example: steadyflow analyze full_empty_reference --verify
     """
-    scenario = load(file, sets or ())
+    scenario = only(load(file, sets or ()), candidate or ())
     known = _identified(scenario)
     startups = {name: _started(scenario, name) for name in undeclared(scenario)}
     with bar("of", total=len(scenario.candidates) * seeds, quiet=quiet(as_json) or not verify) as (progress, task):
@@ -46,6 +50,7 @@ def analyze(
             scenario,
             identified=None if known is None else known.model(),
             open_per_s=None if known is None else known.open_per_s,
+            residences_s=() if known is None else known.residences_s(),
             startups=startups,
             verify=verify,
             seeds=seeds,
@@ -58,6 +63,21 @@ def analyze(
         _show(found, scenario.title)
     if any(one.agrees is False for one in found):
         raise typer.Exit(1)
+
+
+def only(scenario: Scenario, names: Sequence[str]) -> Scenario:
+    """Return the scenario with the candidates named, or with all where none is; raises UserError for a strange name."""
+    known = [one.name for one in scenario.candidates]
+    for name in names:
+        if name not in known:
+            raise UserError(
+                f"--candidate {name}: no such candidate{nearest(name, known)}; there are {', '.join(known)}"
+            )
+    if not names:
+        return scenario
+    kept = tuple(one for one in scenario.candidates if one.name in names)
+    expect = {name: own for name, own in scenario.expect.items() if name in names}
+    return scenario.model_copy(update={"candidates": kept, "expect": expect})
 
 
 def _identified(scenario: Scenario) -> Identified | None:

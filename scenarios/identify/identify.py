@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
+from scipy.optimize import brentq
 
 from policies.design import fits
 from policies.design.admission import TandemModel
@@ -21,7 +22,7 @@ from scenarios.run.execute import run
 from scenarios.schema.laws import Candidate
 from scenarios.schema.plants import FluidPlant
 from scenarios.schema.scenario import Scenario
-from scenarios.schema.workloads import SaturatedWorkload, SyntheticWorkload
+from scenarios.schema.workloads import PoissonWorkload, SaturatedWorkload, SyntheticWorkload
 from scenarios.verdict.run import column, window_of
 from scenarios.verdict.words import Floats
 
@@ -65,6 +66,29 @@ class Identified:
         """Return the theory's plant: N slots, the mean residence that the gain is, the dead time."""
         return TandemModel(slots=self.slots, residence_s=self.gain_s, dead_time_s=self.dead_time_s)
 
+    def residences_s(self) -> tuple[tuple[float, float], ...]:
+        """Return the mean residence in an empty and in a full pool: as found, and at either end of the gain's interval.
+
+        Residence is taken as a straight line in the load, T = T_1 - s (1 - m) at a share m of the slots. There more
+        turns make each one slower, so that the gain is d(busy)/d(rate) = T^2 / (T - m s); T_1 is slots / full rate.
+        """
+        full, m = self.slots / self.full_per_s, (LOW + HIGH) / 2
+
+        def range_of(gain_s: float) -> tuple[float, float]:
+            def excess(s: float) -> float:
+                mean = full - s * (1 - m)
+                return mean**2 - gain_s * (mean - m * s)
+
+            steepest = 0.95 * full
+            if excess(0.0) >= 0.0:  # no slower when full than when empty, as far as the experiment can tell
+                return full, full
+            slope = float(brentq(excess, 0.0, steepest)) if excess(steepest) > 0.0 else steepest
+            return full - slope, full
+
+        return tuple(
+            range_of(gain) for gain in (self.gain_s, self.gain_s - self.gain_ci_s, self.gain_s + self.gain_ci_s)
+        )
+
     def to_json(self) -> dict[str, object]:
         """Return every number."""
         return asdict(self)
@@ -89,7 +113,11 @@ def supplied(scenario: Scenario) -> Scenario:
     waiting = SaturatedWorkload(
         kind="saturated", waiting_turns=1024, prompt=work.prompt, output=work.output, by_class=work.by_class
     )
-    return scenario.model_copy(update={"workload": waiting})
+    door = scenario.admission
+    if door.max_release_per_s is None and isinstance(work, PoissonWorkload):
+        # An endless line before a door without a highest rate would all come in at once.
+        door = door.model_copy(update={"max_release_per_s": 2 * work.rate_per_s})
+    return scenario.model_copy(update={"workload": waiting, "admission": door})
 
 
 def identify(

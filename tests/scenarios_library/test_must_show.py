@@ -23,6 +23,8 @@ SHIPPED: list[tuple[str, str, float | None]] = [
     ("mild", "retirement_gate", 400.0),
     ("mild", "predictive_buffer", 400.0),
     ("echo", "credit_n", 700.0),
+    ("pipeline_blind", "low_gain", 600.0),
+    ("pipeline_blind", "high_gain", 700.0),
     ("open_loop_null", "hold", 700.0),
 ]
 _done: dict[tuple[str, str], Any] = {}

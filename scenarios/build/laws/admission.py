@@ -57,7 +57,11 @@ def admission(part: parts.Admission, period_s: float) -> Law:
             return InflightCreditGate(every, open_at_turns=part.open_at_turns, close_at_turns=part.close_at_turns)
         case parts.ProportionalGate():
             return ProportionalGate(
-                every, base_per_s=part.base_per_s, k_per_s=part.k_per_s, setpoint_turns=part.setpoint_turns
+                every,
+                base_per_s=part.base_per_s,
+                k_per_s=part.k_per_s,
+                setpoint_turns=part.setpoint_turns,
+                of=part.of,
             )
         case parts.PacedWip():
             return PacedWip(

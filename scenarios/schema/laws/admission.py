@@ -52,6 +52,7 @@ class ProportionalGate(LawPart):
     base_per_s: NotNegative
     k_per_s: NotNegative
     setpoint_turns: NotNegative
+    of: Literal["busy", "at_decode"] = "busy"
 
 
 class PacedWip(LawPart):

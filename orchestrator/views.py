@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator.ports import PoolView, WorkerView
-from orchestrator.rng import finalise, uniform
+from orchestrator.rng import GOLDEN, MASK, finalise
 from orchestrator.turn import KvChain, TurnView, WorkerId
 from orchestrator.worker import Worker
 
@@ -34,12 +34,16 @@ class View:
         return worker.load_turns
 
     def sample(self, k: int, key: int) -> Sequence[WorkerId]:
-        """Return k workers drawn by counter hash of `key`."""
+        """Return k workers drawn by counter hash of `key`: splitmix64 that starts there, one hash a draw."""
         workers = self._pool.workers
-        if not workers:
+        size = len(workers)
+        if not size:
             return []
-        hashed = finalise(key)
-        return [workers[int(uniform(hashed, i) * len(workers))].id for i in range(k)]
+        drawn = []
+        for _ in range(k):
+            key = (key + GOLDEN) & MASK
+            drawn.append(workers[(finalise(key) * size) >> 64].id)
+        return drawn
 
     def least_loaded(self) -> WorkerId | None:
         """Return the open worker with the fewest turns."""

@@ -23,6 +23,7 @@ SUITE: Mapping[str, tuple[str, ...]] = {
     "early rejection": ("early_rejection",),
     "six remedies": ("six_remedies",),
     "pool scale": ("pool_scale_1", "pool_scale_8", "pool_scale_64", "pool_scale_128"),
+    "aggregated or not": ("aggregated_vs_disaggregated",),
     "null": ("open_loop_null",),
 }
 # The fixed field of the leaderboard: laws of one slot, on plants that do not depend on the law.

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextvars import Context
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -20,9 +21,13 @@ PLANT, SLEEP, DEADLINE, TICK = 0, 1, 2, 3
 
 
 class Clock(Protocol):
-    """Seconds since the start of the run, and ways to wait for them."""
+    """Seconds since the start of the run, and ways to wait for them.
+
+    `context` is for tasks that set no context variables: one for all of them.
+    """
 
     loop: asyncio.AbstractEventLoop
+    context: Context
 
     def now(self) -> float:
         """Return the present, in seconds."""

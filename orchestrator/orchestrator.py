@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -131,7 +130,6 @@ class Orchestrator:
         self._left_s: dict[WorkerId, float] = {}
         self._turns: dict[TurnId, Turn] = {}
         self._group: asyncio.TaskGroup
-        self._context = copy_context()  # one for all turns, which set no context variables
         self._over: asyncio.Future[Ended] | None = None
         self._emptied: asyncio.Future[None] | None = None
         self._accepting = True
@@ -220,7 +218,7 @@ class Orchestrator:
         """The door has let a turn in: its coroutine begins."""
         turn_id = turn.turn_id
         life = self._journey.travel(turn)
-        turn.task = self._group.create_task(life, name=f"turn {turn_id}", context=self._context)
+        turn.task = self._group.create_task(life, name=f"turn {turn_id}", context=self._clock.context)
         self._source.admitted(turn_id, turn.released_s)
 
     def cancel(self, turn_id: TurnId, bucket: str = "cancelled") -> bool:

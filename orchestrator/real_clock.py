@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from orchestrator.clock import PLANT, SLEEP
@@ -30,6 +31,7 @@ class RealClock:
             raise ValueError(f"rate must be positive, not {rate}")
         self.loop = loop
         self.rate = rate
+        self.context = copy_context()
         self._start_s = loop.time()
 
     def now(self) -> float:

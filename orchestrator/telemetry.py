@@ -116,7 +116,8 @@ class Telemetry:
 
     def _sample(self, k: int) -> None:
         # Sampled among the sleeps: after every fact of the instant, before the ticks that read it.
-        if uniform(self._stream, k, 0) < self._spec.drop_ratio:
+        drop_ratio = self._spec.drop_ratio
+        if drop_ratio > 0.0 and uniform(self._stream, k, 0) < drop_ratio:
             self.dropped += 1
         else:
             self._history.append(self._noisy(self._take()))

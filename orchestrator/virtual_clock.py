@@ -20,6 +20,7 @@ class VirtualClock:
     def __init__(self, loop: VirtualLoop) -> None:
         self.loop: asyncio.AbstractEventLoop = loop
         self._loop = loop
+        self.context = loop.home
         self.at = loop.at
         self.cancel_at = loop.cancel_at
         self.future = loop.create_future

@@ -34,7 +34,7 @@ NOTHING = (bool, ())  # what a cancelled handle runs: a call without effect, and
 
 
 class _Handle(list[Any]):
-    """What is ready: `run(*call)`, run being a context's. asyncio's Handle without repr, debug and loop fields."""
+    """What is ready: `run(*call)`. asyncio's Handle without repr, debug and loop fields."""
 
     __slots__ = ()
 
@@ -119,7 +119,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         How many callbacks may run without the clock moving before `Livelock` is raised.
     """
 
-    __slots__ = ("_cap", "_dead", "_heap", "_now", "_queue", "_selector", "_sequence", "births")
+    __slots__ = ("_cap", "_dead", "_heap", "_now", "_queue", "_selector", "_sequence", "births", "home")
 
     def __init__(self, start_s: float = 0.0, callbacks_per_instant: int = 1_000_000) -> None:
         super().__init__()
@@ -128,6 +128,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._sequence = 0
         self._dead = 0
         self.births = 0
+        self.home = copy_context()
         self._cap = callbacks_per_instant
         self._selector = _NullSelector()
         self._queue: deque[Any] = self._ready  # type: ignore[attr-defined]  # BaseEventLoop's own
@@ -171,22 +172,28 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Return a Future of this loop."""
         return futures.Future(loop=self)
 
-    def call_soon(self, *call: Any, context: Context | None = None) -> Any:  # type: ignore[override]  # plainer, see above
-        """Run `call[0](*call[1:])` at this instant, after what is already ready.
+    def call_soon(self, callback: Any, *args: Any, context: Context | None = None) -> Any:  # type: ignore[override]  # plainer, see above
+        """Run `callback(*args)` at this instant, after what is already ready.
 
-        Only a caller without a context of its own gets a handle: tasks and futures pass theirs, and drop what is
-        returned.
+        The loop runs in its `home` context: what belongs there is called without entering it again. Only a caller
+        without a context gets a handle: tasks and futures pass theirs, and drop what is returned.
         """
+        if context is self.home:
+            self._queue.append((callback, args))
+            return None
         if context is None:
-            handle = _Handle((copy_context().run, call))
+            handle = _Handle((copy_context().run, (callback, *args)))
             self._queue.append(handle)
             return handle
-        self._queue.append((context.run, call))
+        self._queue.append((context.run, (callback, *args)))
         return None
 
     def call_at(self, when: float, callback: Any, *args: Any, context: Context | None = None) -> Any:  # type: ignore[override]  # plainer, see above
         """Run the callback at `when`; asyncio's timeouts rank after sleeps of the same instant."""
-        timer = _Timer(((copy_context() if context is None else context).run, (callback, *args)))
+        if context is self.home:
+            timer = _Timer((callback, args))
+        else:
+            timer = _Timer(((copy_context() if context is None else context).run, (callback, *args)))
         timer.loop = self
         late = getattr(callback, "__func__", None) is _ON_TIMEOUT
         timer.entry = self.at(when, _fire, timer, DEADLINE if late else SLEEP)
@@ -242,7 +249,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         )
         events._set_running_loop(self)
         try:
-            self._spin()
+            self.home.run(self._spin)
         finally:
             self._stopping = False
             self._thread_id = None
@@ -272,7 +279,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 except (SystemExit, KeyboardInterrupt):
                     raise
                 except BaseException as error:
-                    self._report(call, error)
+                    self._report(run, call, error)
             if not heap:
                 raise Deadlock(self._story(f"nothing is ready and no timer is set at t = {self._now:.9g} s"))
             entry = pop(heap)
@@ -310,11 +317,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as error:
-            self._report(call, error)
+            self._report(run, call, error)
 
-    def _report(self, call: tuple[Any, ...], error: BaseException) -> None:
+    def _report(self, run: Any, call: tuple[Any, ...], error: BaseException) -> None:
         """Report a callback's exception and go on, as asyncio does."""
-        self.call_exception_handler({"message": f"exception in {call[0]!r}", "exception": error})
+        callback = call[0] if isinstance(getattr(run, "__self__", None), Context) else run
+        self.call_exception_handler({"message": f"exception in {callback!r}", "exception": error})
 
     def _story(self, what: str) -> str:
         names = sorted(task.get_name() for task in asyncio.all_tasks(self))

@@ -7,6 +7,7 @@ import contextvars
 import gc
 import threading
 from collections.abc import AsyncIterator, Callable
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -435,3 +436,23 @@ def test_garbage_collection_is_back_on_after_a_run() -> None:
 
     assert not run_virtual(main)
     assert gc.isenabled()
+
+
+# ------------------------------------------------ contexts
+def test_tasks_of_the_home_context_share_it_and_others_keep_to_their_own() -> None:
+    seen = ContextVar("seen", default="nothing")
+
+    async def says(word: str) -> str:
+        await asyncio.sleep(1.0)
+        before = seen.get()
+        seen.set(word)
+        return before
+
+    async def main(clock: VirtualClock) -> list[str]:
+        at_home = [clock.loop.create_task(says(word), context=clock.context) for word in ("one", "two")]
+        apart = clock.loop.create_task(says("three"))
+        clock.loop.call_later(2.0, seen.set, "four", context=clock.context)
+        await clock.sleep_until(3.0)
+        return [*(await asyncio.gather(*at_home, apart)), clock.context[seen], seen.get()]
+
+    assert run_virtual(main) == ["nothing", "one", "nothing", "four", "nothing"]

@@ -78,17 +78,17 @@ class Succession:
             else:
                 carried = min(shared, old.settled) if old.home == NETWORK else 0
                 if shared < old.blocks:
-                    self._keep.ledger.gave_up(old, ABANDONED, old.blocks - shared, self._tree.sizes)
+                    keep.ledger.gave_up(old, ABANDONED, old.blocks - shared, self._tree.sizes)
         settled = carried
         if carried < blocks:
             for blob, _low, high in tree.find(chain):
-                if not (blob.held[NETWORK] or blob.held[SSD]):
+                if not blob.held[NETWORK]:
                     break
                 settled = max(settled, high)
         tree.hold(chain, carried, settled, NETWORK)
         context.settled = settled
         if old is not None:
-            self._keep.ledger.promoted += old.home == SSD
+            keep.ledger.promoted += old.home == SSD
             keep.forget(old, carried)
         keep.contexts[session] = context
         return context
@@ -103,7 +103,7 @@ class Succession:
         if not tree.follows(chain, settled, blocks):
             carried = settled
             for blob, _low, high in tree.find(chain):
-                if not (blob.held[NETWORK] or blob.held[SSD]):
+                if not blob.held[NETWORK]:
                     break
                 settled = max(settled, high)
             tree.hold(chain, carried, settled, NETWORK)

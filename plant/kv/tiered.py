@@ -251,6 +251,8 @@ class TieredStore:
         yield from self.ledger.values()
         for reading in self.readings():
             yield f"used_bytes.{reading.name}", reading.used_bytes
+            if reading.capacity_bytes < math.inf:
+                yield f"capacity_bytes.{reading.name}", reading.capacity_bytes
         if self.caches is not None:
             yield "used_bytes.rack_cache", sum(self.caches.used_bytes)
         yield "contexts", len(keep.contexts)

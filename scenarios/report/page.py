@@ -39,9 +39,9 @@ PANELS: tuple[Callable[[Sequence[Shown]], Panel | None], ...] = (
     repetition.spectrum,
     pools.occupancy,
     pools.memory,
+    timeline.panel,
     tiers.timeline,
     tiers.sankey,
-    timeline.panel,
 )
 _REMOVED = ["zoom2d", "pan2d", "select2d", "lasso2d", "zoomIn2d", "zoomOut2d", "autoScale2d"]
 CONFIG = {"responsive": True, "displaylogo": False, "modeBarButtonsToRemove": _REMOVED}

@@ -36,8 +36,11 @@ class TierWatch:
         self._before = dict(self._tiers.values())
 
     def gained(self) -> dict[str, float]:
-        """Return every figure's growth since the end of the warm-up."""
-        return {name: value - self._before.get(name, 0.0) for name, value in self._tiers.values()}
+        """Return every figure's growth since the end of the warm-up; capacities as they stand."""
+        return {
+            name: value if name.startswith("capacity_bytes.") else value - self._before.get(name, 0.0)
+            for name, value in self._tiers.values()
+        }
 
 
 def kv_figures(gained: dict[str, float], signals: pd.DataFrame, window_s: Window) -> dict[str, Any]:
@@ -76,6 +79,7 @@ def kv_figures(gained: dict[str, float], signals: pd.DataFrame, window_s: Window
         "flows_bytes": _flows(gained),
         "rerouted": gained.get("rerouted", 0.0),
         "used_bytes": {name: _mean(level(f"used_bytes.{name}")) for name in used},
+        "capacity_bytes": group("capacity_bytes"),
         "contexts": _mean(level("contexts")),
         "staging_depth": {"mean": _mean(depth), "max": float(depth.max()) if len(depth) else None},
         "hbm_idle_byte_s": gained["hbm_idle_byte_s"],

@@ -14,8 +14,9 @@ from scenarios.run.figures import PALETTE, bin_middles, level, line_and_band, th
 
 GROUP = "KV state"
 TIERS = {"rack_cache": "rack caches", "node": "node DRAM", "network": "network DRAM", "ssd": "SSD"}
-PLACES = ("computed", "accelerators", *TIERS, "discarded")
 WORDS = {"computed": "computed", "accelerators": "accelerators", **TIERS, "discarded": "discarded, text kept"}
+COLORS = {**dict(zip(("computed", "accelerators", *TIERS), PALETTE)), "discarded": "#888888"}
+READ = "read "
 
 
 def timeline(runs: Sequence[Shown]) -> Panel | None:
@@ -30,7 +31,7 @@ def timeline(runs: Sequence[Shown]) -> Panel | None:
         height=80 + 140 * rows,
         shared_xaxes=True,
         vertical_spacing=min(0.1, 0.3 / rows),
-        subplot_titles=["prompt tokens found (%)", *(f"{TIERS[name]} (GB)" for name in tiers)],
+        subplot_titles=["prompt tokens found (%)", *(f"{TIERS[name]} (GB{_holds(own, name)})" for name in tiers)],
     )
     for s in own:
         for trace in line_and_band(s.look, *_found(s), scale=100.0, unit="%"):
@@ -51,6 +52,13 @@ def timeline(runs: Sequence[Shown]) -> Panel | None:
         in_time=True,
         group=GROUP,
     )
+
+
+def _holds(runs: Sequence[Shown], tier: str) -> str:
+    """Return what the tier holds when it is full, where that is one number."""
+    known = {s.run.summary["kv"].get("capacity_bytes", {}).get(tier) for s in runs}
+    capacity = known.pop() if len(known) == 1 else None
+    return f"; full at {plain(capacity * 1e-9)}" if capacity is not None else ""
 
 
 def _found(s: Shown) -> tuple[Any, ...]:  # arrays of floats
@@ -76,44 +84,69 @@ def _hits(runs: Sequence[Shown]) -> str:
 
 
 def sankey(runs: Sequence[Shown]) -> Panel | None:
-    """Return where the bytes of KV state went in the window, one diagram a candidate."""
+    """Return where the bytes of KV state went in the window, one diagram a candidate.
+
+    What a tier gives stands on the left and what it takes on the right, so that no band runs backwards.
+    """
     own = [s for s in runs if s.run.summary.get("kv") and s.run.summary["kv"].get("flows_bytes")]
     if not own:
         return None
-    specs, titles = [[{"type": "domain"}]] * len(own), [s.name for s in own]
-    figure = frame(len(own), height=60 + 260 * len(own), specs=specs, subplot_titles=titles)
+    specs, titles = [[{"type": "domain"}]] * len(own), [s.name if len(own) > 1 else "" for s in own]
+    figure = frame(len(own), height=60 + 300 * len(own), specs=specs, subplot_titles=titles)
     for row, s in enumerate(own, 1):
-        flows = [flow for flow in s.run.summary["kv"]["flows_bytes"] if flow["bytes"] > 0.0]
-        places = [place for place in PLACES if any(place in (f["from"], f["to"]) for f in flows)]
-        colors = [PALETTE[PLACES.index(place) % len(PALETTE)] for place in places]
-        figure.add_trace(
-            go.Sankey(
-                node={"label": [WORDS[place] for place in places], "color": colors, "pad": 18, "thickness": 14},
-                link={
-                    "source": [places.index(f["from"]) for f in flows],
-                    "target": [places.index(f["to"]) for f in flows],
-                    "value": [f["bytes"] * 1e-12 for f in flows],
-                    "color": "rgba(128,128,128,0.25)",
-                },
-                valueformat=".3g",
-                valuesuffix=" TB",
-            ),
-            row=row,
-            col=1,
-        )
+        figure.add_trace(_diagram(s.run.summary["kv"]["flows_bytes"]), row=row, col=1)
+    figure.update_annotations(x=0, xanchor="left")
     return Panel(
         div="panel-kv-sankey",
         title=f"Bytes of KV state: {_moved(own)}",
-        note="State is computed or brought to accelerators, staged and kept, sent down a tier or given up.",
+        note="Left: what accelerators got, computed or read. Right: what became of it, tier by tier, until given up.",
         figure=figure,
         group=GROUP,
     )
 
 
-def _moved(runs: Sequence[Shown]) -> str:
-    def brought(s: Shown) -> float:
-        flows = s.run.summary["kv"]["flows_bytes"]
-        return float(sum(f["bytes"] for f in flows if f["to"] == "accelerators" and f["from"] != "computed"))
+def _diagram(flows: Sequence[dict[str, Any]]) -> go.Sankey:  # Any: names and numbers
+    bands = [(_source(f), f["to"], f["bytes"] * 1e-12) for f in flows if f["bytes"] > 0.0]
+    places = list(dict.fromkeys(place for source, target, _ in bands for place in (source, target)))
+    through = {p: max(sum(b[2] for b in bands if b[end] == p) for end in (0, 1)) for p in places}
+    colors = [COLORS[place.removeprefix(READ)] for place in places]
+    return go.Sankey(
+        node={
+            "label": [f"{_words(place)}  {plain(through[place])} TB" for place in places],
+            "color": colors,
+            "pad": 22,
+            "thickness": 12,
+            "line": {"width": 0},
+        },
+        link={
+            "source": [places.index(source) for source, _, _ in bands],
+            "target": [places.index(target) for _, target, _ in bands],
+            "value": [value for _, _, value in bands],
+            "color": [_pale(COLORS[source.removeprefix(READ)]) for source, _, _ in bands],
+        },
+        valueformat=".3g",
+        valuesuffix=" TB",
+    )
 
-    most = max(runs, key=brought)
-    return f"{plain(brought(most) * 1e-12)} TB brought to accelerators under {most.name}"
+
+def _source(flow: dict[str, Any]) -> str:
+    return READ + flow["from"] if flow["to"] == "accelerators" and flow["from"] != "computed" else str(flow["from"])
+
+
+def _words(place: str) -> str:
+    return f"read from {WORDS[place.removeprefix(READ)]}" if place.startswith(READ) else WORDS[place]
+
+
+def _pale(color: str) -> str:
+    red, green, blue = (int(color[k : k + 2], 16) for k in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.3)"
+
+
+def _moved(runs: Sequence[Shown]) -> str:
+    shares = []
+    for s in runs:
+        got = [f for f in s.run.summary["kv"]["flows_bytes"] if f["to"] == "accelerators"]
+        read = sum(f["bytes"] for f in got if f["from"] != "computed")
+        shares.append((read, sum(f["bytes"] for f in got), s.name))
+    read, all_of_it, name = max(shares)
+    return f"{plain(read * 1e-12)} of {plain(all_of_it * 1e-12)} TB read, the rest computed, under {name}"

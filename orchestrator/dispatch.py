@@ -20,10 +20,17 @@ from orchestrator.views import Snapshot, View
 from orchestrator.worker import Worker
 
 HEAP_FLOOR = 64
+# How far down the line turns are looked at, where one that cannot be placed says nothing of the next.
+LOOK_AHEAD = 16
 
 
 class Pool:
     """Workers for one purpose, with their line of waiting turns.
+
+    The line is served first come first served: where the head cannot be placed, the pool is full for all. It is not
+    where a router is `particular` about turns (a class of contexts has workers of its own), nor where several routers
+    each see the pool by their own old view: there up to `LOOK_AHEAD` turns are tried, so that one which waits for its
+    own workers does not strand all others. The head is tried first at every change, and so is not passed for ever.
 
     Parameters
     ----------
@@ -45,6 +52,8 @@ class Pool:
         self._position: dict[WorkerId, int] = {}
         self.heap: list[tuple[int, WorkerId]] | None = None  # by load; None: nobody has asked of late
         self.sole: Worker | None = None
+        particular = any(getattr(router, "particular", False) for router in routers)
+        self._looks = LOOK_AHEAD if particular or (snapshot_s is not None and len(routers) > 1) else 1
         if snapshot_s is not None:
             for number, view in enumerate(self._views):
                 view.refresh()
@@ -64,6 +73,8 @@ class Pool:
         self.workers.append(worker)
         self.by_id[worker_id] = worker
         worker.pools.append(self)
+        for view in self._views:
+            view.joined(worker)
         if len(self.workers) > 2:
             self.changed(worker)
         else:
@@ -97,8 +108,11 @@ class Pool:
 
     # ------------------------------------------------ giving turns to workers
     def place(self, turn: Turn, first: bool = False) -> Worker | None:
-        """Give the turn to a worker that takes it now; nobody passes those who stand in line, save a returning turn."""
-        if self.line and not first:
+        """Give the turn to a worker that takes it now.
+
+        Nobody passes those who stand in line, save a returning turn, and where those few who wait cannot be placed.
+        """
+        if self.line and not first and len(self.line) >= self._looks:
             return None
         worker = self._choose(turn.view)
         if worker is not None:
@@ -135,21 +149,24 @@ class Pool:
         worker = self.by_id.get(chosen)
         if worker is None or not worker.open():  # a stale view may name a full worker: the turn waits its turn
             return None
-        view.given(worker)
+        view.given(worker, turn)
         return worker
 
     def serve(self) -> None:
-        """Give the head of the line to a worker while one takes it."""
-        line = self.line
-        while line:
-            turn, waiter = line[0]
+        """Give the head of the line to a worker while one takes it; see the class for who else is looked at."""
+        line, refused = self.line, 0
+        while refused < len(line):
+            turn, waiter = line[refused]
             if waiter.done():
-                line.popleft()
+                del line[refused]
                 continue
             worker = self._choose(turn.view)
             if worker is None:
-                return
-            line.popleft()
+                refused += 1
+                if refused >= self._looks:
+                    return
+                continue
+            del line[refused]
             worker.give(turn)
             waiter.set_result(worker)
 

@@ -92,7 +92,11 @@ class PoolView(Protocol):
 
 
 class Router(Protocol):
-    """Choose a worker for one turn; None leaves the turn waiting."""
+    """Choose a worker for one turn; None leaves the turn waiting.
+
+    A router that may refuse one turn and still take the next has an attribute `particular = True`: the line is then
+    looked at beyond its head.
+    """
 
     def choose(self, turn: TurnView, pool: PoolView) -> WorkerId | None:
         """Return a worker of `pool` that is open, or None."""

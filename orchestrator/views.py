@@ -26,12 +26,19 @@ class View:
     def refresh(self) -> None:
         """Nothing to do: this view is always fresh."""
 
-    def given(self, worker: Worker) -> None:
+    def joined(self, worker: Worker) -> None:
+        """Nothing to note: the pool itself knows who is in it."""
+
+    def given(self, worker: Worker, turn: TurnView) -> None:
         """Nothing to note: the load itself changes."""
 
     def load(self, worker: Worker) -> int:
         """Return the turns given to a worker, as this view knows it."""
         return worker.load_turns
+
+    def load_tokens(self, worker: Worker) -> int:
+        """Return their prompts' tokens, as this view knows it."""
+        return worker.load_tokens
 
     def sample(self, k: int, key: int) -> Sequence[WorkerId]:
         """Return k workers drawn by counter hash of `key`: splitmix64 that starts there, one hash a draw."""
@@ -60,7 +67,8 @@ class View:
 
     def _as_view(self, worker: Worker) -> WorkerView:
         info = worker.info
-        return WorkerView(info.worker, info.rack, info.configuration, info.slots, self.load(worker), worker.load_tokens)
+        load, tokens = self.load(worker), self.load_tokens(worker)
+        return WorkerView(info.worker, info.rack, info.configuration, info.slots, load, tokens)
 
     def open(self, worker: WorkerId) -> bool:
         """Tell whether the worker is open, as this view knows it."""
@@ -85,29 +93,44 @@ class View:
 
 
 class Snapshot(View):
-    """The pool as one router last saw it, plus what that router itself gave out since: the stale view that herds."""
+    """The pool as one router last saw it, plus what that router itself gave out since: the stale view that herds.
 
-    __slots__ = ("_bumps", "_heap", "_loads")
+    Who is in the pool, and who drains, is news that reaches every router at once; loads are not.
+    """
+
+    __slots__ = ("_heap", "_loads", "_tokens")
 
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool)
         self._loads: dict[WorkerId, int] = {}
+        self._tokens: dict[WorkerId, int] = {}
         self._heap: list[tuple[int, WorkerId]] = []
 
     def refresh(self) -> None:
         """Take a new snapshot; local notes are wiped by it."""
         self._loads = {worker.id: worker.load_turns for worker in self._pool.workers}
+        self._tokens = {worker.id: worker.load_tokens for worker in self._pool.workers}
         self._heap = [(load, worker_id) for worker_id, load in self._loads.items()]
         heapq.heapify(self._heap)
 
-    def given(self, worker: Worker) -> None:
+    def joined(self, worker: Worker) -> None:
+        """Take in a worker that is new; what it holds at that instant is known."""
+        self._loads[worker.id], self._tokens[worker.id] = worker.load_turns, worker.load_tokens
+        heapq.heappush(self._heap, (worker.load_turns, worker.id))
+
+    def given(self, worker: Worker, turn: TurnView) -> None:
         """Note locally that this router gave the worker a turn."""
         self._loads[worker.id] = load = self.load(worker) + 1
+        self._tokens[worker.id] = self.load_tokens(worker) + turn.prompt_tokens
         heapq.heappush(self._heap, (load, worker.id))
 
     def load(self, worker: Worker) -> int:
         """Return the load at the snapshot, plus this router's own turns since."""
         return self._loads.get(worker.id, 0)
+
+    def load_tokens(self, worker: Worker) -> int:
+        """Return the tokens at the snapshot, plus those of this router's own turns since."""
+        return self._tokens.get(worker.id, 0)
 
     def least_loaded(self) -> WorkerId | None:
         """Return the worker with the fewest turns as last seen."""

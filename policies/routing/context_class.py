@@ -35,6 +35,7 @@ class ContextClass:
     """
 
     no_linearisation = "a choice among workers at an instant: to the loops above it is a part of the pool"
+    particular = True  # a full class refuses its turns, and no others
 
     def __init__(
         self, *, bounds_tokens: Sequence[int], configurations: Sequence[Sequence[str]], spill: bool = True

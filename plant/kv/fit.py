@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
-from orchestrator.signals import PoolReading, TierReading
+from orchestrator.signals import PoolReading, Role, TierReading
 from orchestrator.turn import ConfigurationName
 from plant.fill import chunk_spans_s
 from plant.kv.spec import KvSpec
 from plant.pool import Pool
-from plant.rack import ConfigurationSpec
+from plant.rack import FILL_ROLES, ConfigurationSpec
 
 
 def check_fits(kv: KvSpec, configurations: Sequence[ConfigurationSpec]) -> None:
@@ -18,7 +19,8 @@ def check_fits(kv: KvSpec, configurations: Sequence[ConfigurationSpec]) -> None:
     Raises
     ------
     ValueError
-        A worker's memory does not take one block, or its state has another size than the tiers'.
+        A worker's memory does not take one block, or no worker's takes one context; its state has another size than
+        the tiers'.
     """
     block = max(kv.block_tokens, kv.reuse_tokens)
     for spec in configurations:
@@ -27,11 +29,20 @@ def check_fits(kv: KvSpec, configurations: Sequence[ConfigurationSpec]) -> None:
             raise ValueError(
                 f"configuration {spec.name}: kv_capacity_tokens = {capacity} does not hold one block of {block} tokens"
             )
-        own = spec.kv_bytes_per_token
-        if own and abs(own - kv.bytes_per_token) > 1e-6 * kv.bytes_per_token:
+        size = spec.kv_bytes_per_token
+        if size and abs(size - kv.bytes_per_token) > 1e-6 * kv.bytes_per_token:
             raise ValueError(
-                f"configuration {spec.name}: kv_bytes_per_token = {own:g}, but kv.bytes_per_token = "
+                f"configuration {spec.name}: kv_bytes_per_token = {size:g}, but kv.bytes_per_token = "
                 f"{kv.bytes_per_token:g}; one model has one size of state"
+            )
+    for verb, roles in (("fill", (*FILL_ROLES, Role.AGGREGATED)), ("decode", (Role.DECODE, Role.AGGREGATED))):
+        own = [spec for spec in configurations if spec.role in roles]
+        largest = max(own, key=lambda spec: spec.kv_capacity_tokens or math.inf, default=None)
+        capacity = None if largest is None else largest.kv_capacity_tokens
+        if largest is not None and capacity is not None and capacity < kv.typical_tokens:
+            raise ValueError(
+                f"configuration {largest.name}: kv_capacity_tokens = {capacity:,} hold not one context of the "
+                f"workload, whose median prompt is {kv.typical_tokens:,.0f} tokens, and no configuration to {verb} in has more"
             )
 
 

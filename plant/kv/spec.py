@@ -79,6 +79,8 @@ class KvSpec:
         Parts, by layers, in which a fill takes its cached state: part k + 1 moves while part k computes. 1: all first.
     hbm_price_per_byte_s : float
         Cost of keeping one byte in accelerator memory for one second.
+    typical_tokens : float
+        A context of the workload to come; a plant that could hold none is refused. 0: unknown.
     placement : {"direct", "cpu"}
         Incoming state goes straight into accelerator memory, or over the node's DRAM and so its host link too.
     """
@@ -101,6 +103,7 @@ class KvSpec:
     per_object_s: float = 0.0
     stages: int = 1
     hbm_price_per_byte_s: float = 0.0
+    typical_tokens: float = 0.0
     placement: Literal["direct", "cpu"] = "direct"
 
     def __post_init__(self) -> None:

@@ -40,12 +40,15 @@ def kv_spec(part: KvPart, racks: Sequence[Rack], scenario: Scenario) -> KvSpec:
             f"plant.kv.engine_block_tokens = {engine}: neither divides the trace's blocks of {block} tokens nor is "
             f"divided by them; {block} or a multiple of it would be right"
         )
-    capacity = part.network.capacity_bytes
-    if capacity is not None and capacity / part.replicas < typical * part.bytes_per_token:
-        raise UserError(
-            f"plant.kv.network.capacity_bytes = {capacity:g}: holds not one context of this workload, whose median "
-            f"prompt of {typical:,.0f} tokens is {typical * part.bytes_per_token * part.replicas:.4g} bytes"
-        )
+    tiers = (("node", part.node, 1), ("network", part.network, part.replicas), ("ssd", part.ssd, 1))
+    for name, tier, copies in tiers:
+        capacity = None if tier is None else tier.capacity_bytes
+        size = typical * part.bytes_per_token * copies
+        if capacity is not None and capacity < size:
+            raise UserError(
+                f"plant.kv.{name}.capacity_bytes = {capacity:g}: holds not one context of this workload, whose median "
+                f"prompt of {typical:,.0f} tokens is {size:.4g} bytes"
+            )
     for candidate in scenario.candidates:
         tokens = getattr(candidate.retention, "capacity_tokens", None)
         if tokens is not None and tokens < typical:
@@ -66,6 +69,7 @@ def kv_spec(part: KvPart, racks: Sequence[Rack], scenario: Scenario) -> KvSpec:
             ssd=None if part.ssd is None else _tier(part.ssd),
             block_tokens=block,
             reuse_tokens=engine,
+            typical_tokens=typical,
             nics=part.nics or 1,
             nic_bytes_per_s=math.inf if part.nic_bytes_per_s is None else part.nic_bytes_per_s,
             hbm_price_per_byte_s=part.hbm_price_per_gb_hour / GB_HOUR,

@@ -51,6 +51,11 @@ def test_a_plant_without_tiers_has_no_kv_block_and_no_panel() -> None:
     [
         ("plant.kv.network.bytes_per_s=0", "bytes_per_s"),
         ("plant.kv.network.capacity_bytes=1e9", "holds not one context of this workload, whose median prompt"),
+        ("plant.kv.node.capacity_bytes=1e6", "plant.kv.node.capacity_bytes = 1e+06: holds not one context"),
+        ("plant.kv.ssd.capacity_bytes=1e6", "plant.kv.ssd.capacity_bytes = 1e+06: holds not one context"),
+        ("plant.configurations.decode.kv_capacity_tokens=20000", "hold not one context of the workload"),
+        ("plant.kv.snapshot_tokens=100", "is no multiple of the block"),
+        ("plant.kv.efficiency_ratio=0", "efficiency_ratio"),
         ("candidates.drop_compacted.retention.capacity_tokens=1000", "holds not one context"),
         ("plant.kv.engine_block_tokens=48", "64 or a multiple of it would be right"),
         ("plant.configurations.decode.kv_capacity_tokens=50", "does not hold one block"),
@@ -61,8 +66,9 @@ def test_a_plant_without_tiers_has_no_kv_block_and_no_panel() -> None:
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(change: str, says: str) -> None:
+    hybrid = "plant.kv.snapshot_bytes=1000000"
     with pytest.raises(UserError) as refused:
-        run(load("kv_compaction_storm", (*SHORT, change)))
+        run(load("kv_compaction_storm", (*SHORT, hybrid, change)))
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)
 

@@ -41,8 +41,8 @@ def check_fits(kv: KvSpec, configurations: Sequence[ConfigurationSpec]) -> None:
         capacity = None if largest is None else largest.kv_capacity_tokens
         if largest is not None and capacity is not None and capacity < kv.typical_tokens:
             raise ValueError(
-                f"configuration {largest.name}: kv_capacity_tokens = {capacity:,} hold not one context of the "
-                f"workload, whose median prompt is {kv.typical_tokens:,.0f} tokens, and no configuration to {verb} in has more"
+                f"configuration {largest.name}: kv_capacity_tokens = {capacity:,} hold not one context of the workload "
+                f"(median prompt {kv.typical_tokens:,.0f} tokens), and no configuration to {verb} in holds more"
             )
 
 

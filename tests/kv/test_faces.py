@@ -53,7 +53,7 @@ def test_a_plant_without_tiers_has_no_kv_block_and_no_panel() -> None:
         ("plant.kv.network.capacity_bytes=1e9", "holds not one context of this workload, whose median prompt"),
         ("plant.kv.node.capacity_bytes=1e6", "plant.kv.node.capacity_bytes = 1e+06: holds not one context"),
         ("plant.kv.ssd.capacity_bytes=1e6", "plant.kv.ssd.capacity_bytes = 1e+06: holds not one context"),
-        ("plant.configurations.decode.kv_capacity_tokens=20000", "hold not one context of the workload"),
+        ("plant.configurations.decode.kv_capacity_tokens=20000", "hold not one context of the workload (median"),
         ("plant.kv.snapshot_tokens=100", "is no multiple of the block"),
         ("plant.kv.efficiency_ratio=0", "efficiency_ratio"),
         ("candidates.drop_compacted.retention.capacity_tokens=1000", "holds not one context"),

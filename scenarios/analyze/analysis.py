@@ -16,6 +16,7 @@ from scenarios.analyze.prediction import Prediction
 from scenarios.analyze.scaling import Startup, predict_scaling
 from scenarios.analyze.verify import disagreements, measure
 from scenarios.build import laws, plants
+from scenarios.errors import UserError
 from scenarios.schema.laws import Candidate
 from scenarios.schema.scenario import Scenario
 
@@ -133,15 +134,33 @@ def analyze(
 
 
 def beside(scenario: Scenario, candidate: str, summary: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what theory expects of a run on the plant that this very run measured; None where it says nothing.
+    """Return what theory expects of a run; None where it says nothing.
 
-    A plant of workers declares no dead time and no residence; a run shows both. Work counts as endless where it waited
-    at the door for 80 % of the window or more.
+    A plant of workers declares no dead time and no residence, but its run shows both, so theory speaks of the plant
+    that this very run measured; work counts as endless there where it waited at the door for 80 % of the window.
     """
-    seen = summary.get("measured")
-    if plants.declared(scenario) is not None or not seen or not seen["slots"] >= 1.0 or seen["residence_s"] <= 0.0:
+    try:
+        plant = _measured(scenario, summary) if plants.declared(scenario) is None else plant_of(scenario)
+    except UserError:  # the workload has no analysis
         return None
-    plant = Plant(
+    expected = None if plant is None else _one(scenario, scenario.candidate(candidate), plant).prediction
+    if expected is None or expected.verdict is None:
+        return None
+    used = expected.utilization_ratio
+    return {
+        "verdict": expected.verdict,
+        "period_s": expected.period_s,
+        "decode_utilization_ratio": used,
+        "loss_ratio": None if used is None else 1.0 - used,
+        "mechanism": expected.mechanism,
+    }
+
+
+def _measured(scenario: Scenario, summary: Mapping[str, Any]) -> Plant | None:
+    seen = summary.get("measured")
+    if not seen or not seen["slots"] >= 1.0 or seen["residence_s"] <= 0.0:
+        return None
+    return Plant(
         slots=seen["slots"],
         residence_s=seen["residence_s"],
         dead_time_s=seen["dead_time_s"],
@@ -152,17 +171,6 @@ def beside(scenario: Scenario, candidate: str, summary: Mapping[str, Any]) -> di
         noisy=True,
         source="measured in the run itself",
     )
-    expected = _one(scenario, scenario.candidate(candidate), plant).prediction
-    if expected.verdict is None:
-        return None
-    used = expected.utilization_ratio
-    return {
-        "verdict": expected.verdict,
-        "period_s": expected.period_s,
-        "decode_utilization_ratio": used,
-        "loss_ratio": None if used is None else 1.0 - used,
-        "mechanism": expected.mechanism,
-    }
 
 
 def needs_plant(scenario: Scenario) -> bool:

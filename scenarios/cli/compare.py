@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -18,6 +20,9 @@ from scenarios.compare.compare import Comparison
 from scenarios.compare.compare import compare as compare_candidates
 from scenarios.schema.load import find, load
 from scenarios.schema.scenario import Scenario
+
+if TYPE_CHECKING:
+    from scenarios.run.record import RunData
 
 
 def compare(
@@ -51,9 +56,6 @@ def compare(
     if out is None and not as_json:
         out = free_folder(find(file).stem)
     found = compared(scenario, seeds=seeds, jobs=jobs, out=out, silent=quiet(as_json))
-    for name, summaries in found.summaries.items():
-        for summary in summaries:
-            summary["theory"] = beside(scenario, name, summary)
     if as_json:
         print_json(found.to_json())
     else:
@@ -65,17 +67,26 @@ def compare(
 
 
 def compared(scenario: Scenario, *, seeds: int, jobs: int | None, out: Path | None, silent: bool) -> Comparison:
-    """Compare under a progress bar, on all cores unless told otherwise."""
+    """Compare under a progress bar, on all cores unless told otherwise; theory's word goes into each summary."""
     runs = seeds * len(scenario.candidates)
     with bar("of", total=runs, quiet=silent) as (progress, task):
         progress.update(task, description=scenario.title)
-        return compare_candidates(
+        found = compare_candidates(
             scenario,
             seeds=seeds,
             jobs=jobs or os.cpu_count() or 1,
             out=out,
             done=lambda done, total: progress.update(task, completed=done, of=f"{done} of {total} runs"),
         )
+    for name, summaries in found.summaries.items():
+        for summary in summaries:
+            summary["theory"] = beside(scenario, name, summary)
+    return found
+
+
+def told(run: RunData, theory: Mapping[str, Any] | None) -> RunData:
+    """Return a run with what theory expects of it in its summary, for the page's table."""
+    return replace(run, summary={**run.summary, "theory": theory})
 
 
 def show(found: Comparison, out: Path | None) -> Path | None:
@@ -89,6 +100,7 @@ def show(found: Comparison, out: Path | None) -> Path | None:
     print_checks(found.checks)
     if out is None:
         return None
-    page = write_report([load_run(folder) for folder in found.folders.values()], out / "report.html")
+    runs = [told(load_run(folder), found.summaries[name][0]["theory"]) for name, folder in found.folders.items()]
+    page = write_report(runs, out / "report.html")
     typer.echo(f"report: {page}")
     return page

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scenarios.analyze.analysis import beside
 from scenarios.errors import UserError
+from scenarios.schema.load import validate
 
 if TYPE_CHECKING:
     from scenarios.run.record import RunData
@@ -29,11 +32,22 @@ def report(
     if out is not None and out.is_dir():
         raise UserError(f"{out}: is a folder; --out names the page, such as {out / 'report.html'}")
     loaded = {folder: load(folder) for folder in dict.fromkeys(folders)}
-    page = write_report(sorted(loaded.values(), key=_place), out or runs[0] / "report.html")
+    told = [_told(data, folder) for folder, data in loaded.items()]
+    page = write_report(sorted(told, key=_place), out or runs[0] / "report.html")
     typer.echo(f"report: {page}")
     if perfetto:
         for folder, data in loaded.items():
             typer.echo(f"trace:  {write_trace(data, folder / 'trace.perfetto.json')}")
+
+
+def _told(run: RunData, folder: Path) -> RunData:
+    """Put theory's word into the run's summary, where its scenario still reads (a law's own file may have moved)."""
+    try:
+        scenario = validate(tomllib.loads(run.scenario_toml), folder.name)
+        theory = beside(scenario, run.candidate, run.summary)
+    except UserError:
+        return run
+    return replace(run, summary={**run.summary, "theory": theory})
 
 
 def _place(run: RunData) -> int:

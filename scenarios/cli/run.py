@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from scenarios.analyze.analysis import beside
 from scenarios.build.conversations import with_trace
 from scenarios.build.laws.file import with_policy_file
 from scenarios.cli.common import bar, free_folder, print_json, print_repairs, quiet
@@ -75,7 +76,7 @@ def run(
     if as_json:
         print_json(done.summary)
     else:
-        _show(done.summary, scenario.title, out)
+        _show({**done.summary, "theory": beside(scenario, candidate, done.summary)}, scenario.title, out)
     refuse_empty(done.summary)
 
 

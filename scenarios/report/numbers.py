@@ -81,16 +81,14 @@ def _get(summary: Mapping[str, Any], *path: str) -> Any:  # JSON
 
 
 def theory_text(theory: Mapping[str, Any] | None) -> str:
-    """Say what theory expects: 'limit cycle, 33.4 s, 78.7 % in use'."""
+    """Say what theory expects: 'limit cycle, period 33.5 s, cost 21.4 %'."""
     if not theory:
         return NONE
     parts = []
     if theory.get("verdict"):
         parts.append(words(str(theory["verdict"])))
     if theory.get("period_s") is not None:
-        parts.append(seconds(float(theory["period_s"])))
-    if theory.get("decode_utilization_ratio") is not None:
-        parts.append(f"{percent(float(theory['decode_utilization_ratio']))} in use")
+        parts.append(f"period {seconds(float(theory['period_s']))}")
     if theory.get("loss_ratio") is not None:
         parts.append(f"cost {percent(float(theory['loss_ratio']))}")
     return ", ".join(parts) or NONE

@@ -141,6 +141,12 @@ def identify(
     UserError
         The door's rate cannot fill the pool, or the record does not fix a model; says what would work.
     """
+    period_s, age_s = scenario.control.admission_period_s, scenario.telemetry.age_s
+    if excitation == "relay" and period_s < age_s:
+        raise UserError(
+            f"control.admission_period_s = {period_s:g} is shorter than the age of the readings, telemetry.age_s = "
+            f"{age_s:g}: a relay would switch on what it has not seen yet; raise it, or use prbs or step"
+        )
     fed = supplied(scenario)
     slots, full_per_s, open_per_s = _full_pool(fed, seed)
     window_s = scenario.horizon_s - scenario.warmup_s

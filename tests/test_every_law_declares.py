@@ -90,7 +90,7 @@ def test_gates_without_a_band_are_relays_on_fresh_readings_only() -> None:
 def workers_asked(law: Any, **seen: Any) -> int:
     y = cast(CapacityReading, steady("capacity", 1, 30.0, 0.5))
     pool = next(pool for name, pool in y.pools.items() if name == "decode")
-    shown = replace(y, pools={pool.configuration: replace(pool, **seen)}, backlog_turns=0, ready_turns=0)
+    shown = replace(y, pools={pool.configuration: pool._replace(**seen)}, backlog_turns=0, ready_turns=0)
     return int(next(iter(law.act(shown).target_workers.values())))
 
 

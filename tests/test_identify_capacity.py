@@ -145,7 +145,7 @@ def test_the_relay_switches_on_the_ready_workers() -> None:
     y = cast(CapacityReading, steady("capacity", 1, 15.0, 0.5))
     found = []
     for ready in (8, 6, 5, 6, 7):
-        pools = {name: replace(pool, active_workers=ready) for name, pool in y.pools.items()}
+        pools = {name: pool._replace(active_workers=ready) for name, pool in y.pools.items()}
         command = law.act(replace(y, pools=pools))
         assert command.target_workers is not None
         found += command.target_workers.values()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -251,6 +252,13 @@ def test_the_answer_counts_who_swings_and_names_the_best_of_the_rest(runs: list[
     said = answer(shown(runs))
     assert said.startswith("1 of 2 candidates starve, or swing at a cost; of the others, predictive_buffer keeps most")
     assert answer(shown(runs[:1])).startswith("retirement_gate: limit cycle, period 3")
+
+
+def test_the_answer_names_both_of_two_equals(runs: list[RunData]) -> None:
+    twin = replace(runs[1], candidate="twin", summary={**runs[1].summary, "candidate": "twin"})
+    said = answer(shown([*runs, twin]))
+    assert "of the others, predictive_buffer and twin keep most of the decode pool in use: " in said
+    assert said.endswith("% each.")
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])

@@ -25,6 +25,8 @@ from scenarios.cli import (
 from scenarios.errors import UserError
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
+# Typer has a copy of click in it; what it shows of that leads to the base of all mistakes in arguments and options.
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
     name="steadyflow",
@@ -54,11 +56,28 @@ app.add_typer(plan.app, name="plan")
 def main() -> None:
     """Run the command line."""
     try:
-        app()
+        left = app(standalone_mode=False)
     except UserError as error:
         typer.echo(f"steadyflow: {error}", err=True)
         sys.exit(2)
-    except SystemExit as left:
-        if left.code == INTERRUPTED:  # Typer turns the interrupt into this, without a word
-            typer.echo("steadyflow: interrupted; nothing was kept", err=True)
-        raise
+    except UsageError as error:
+        if said := usage(error):
+            typer.echo(said, err=True)
+        sys.exit(2)
+    if left == INTERRUPTED:  # Typer turns the interrupt into this, without a word
+        typer.echo("steadyflow: interrupted; nothing was kept", err=True)
+    sys.exit(left if isinstance(left, int) else 0)
+
+
+def usage(error: Exception) -> str:
+    """Return a mistake in arguments or options as one line; empty where the help has been shown instead."""
+    said = " ".join(str(getattr(error, "format_message", error.__str__)()).split())
+    context = getattr(error, "ctx", None)
+    if context is None or not said:
+        return said
+    names = [context.info_name]
+    while context.parent is not None:
+        context = context.parent
+        names.insert(0, context.info_name)
+    command = " ".join(["steadyflow", *names[1:]])
+    return f"{command}: {said[0].lower()}{said[1:].rstrip('.')}; {command} --help tells what there is"

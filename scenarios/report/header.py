@@ -51,8 +51,14 @@ def answer(runs: Sequence[Shown]) -> str:
     used = {s.name: (s.run.summary.get("flow") or {}).get("decode_utilization_ratio") or 0.0 for s in calm}
     if not calm:
         return f"{first}."
-    best = max(used, key=lambda name: used[name])
-    return f"{first}; of the others, {best} keeps most of the decode pool in use: {percent(used[best])} ({said[best]})."
+    most = percent(max(used.values()))
+    best = [name for name in used if percent(used[name]) == most]  # equal as told is equal
+    if len(best) == len(runs) > 1:
+        return f"{first}; all keep {most} of the decode pool in use."
+    if len(best) > 1:
+        named = f"{', '.join(best[:-1])} and {best[-1]}"
+        return f"{first}; of the others, {named} keep most of the decode pool in use: {most} each."
+    return f"{first}; of the others, {best[0]} keeps most of the decode pool in use: {most} ({said[best[0]]})."
 
 
 def _verdicts(runs: Sequence[Shown]) -> str:

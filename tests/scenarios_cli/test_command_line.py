@@ -309,6 +309,22 @@ def test_the_words_of_an_expectation_are_those_of_verdict_and_flow() -> None:
     assert set(expect.FLOWS) == set(get_args(FlowWord))
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("plan", "--context", "nan"), "steadyflow plan: invalid value for '--context': "),
+        (("run",), "steadyflow run: missing argument 'file'; "),
+        (("trace", "inspekt"), "steadyflow trace: no such command 'inspekt'"),
+        (("plan", "--contxt", "1"), "steadyflow plan: no such option: --contxt"),
+    ],
+)
+def test_a_mistake_in_an_option_is_one_line_too(shell: Shell, arguments: tuple[str, ...], said: str) -> None:
+    code, out, err = shell(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith(said)
+    assert err.count("\n") == 1
+
+
 @pytest.mark.slow
 def test_an_interrupted_run_says_so_and_leaves_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "scenarios", "run", "full_empty_reference", "--candidate", "credit_3n", "--out"]

@@ -27,7 +27,7 @@ def trace(*parts: str) -> Path:
 
 
 class HeapClock:
-    """The `at` and `cancel_at` of a Clock on a heap; equal times in the order scheduled."""
+    """`now`, `at` and `cancel_at` of a Clock on a heap; equal times in the order scheduled."""
 
     def __init__(self) -> None:
         self._heap: list[list[Any]] = []
@@ -48,6 +48,8 @@ class HeapClock:
     def run(self, until_s: float = float("inf"), events: int = 2_000_000) -> None:
         for _ in range(events):
             if not self._heap or self._heap[0][0] > until_s:
+                if until_s < float("inf"):
+                    self._now = max(self._now, until_s)
                 return
             when, _, _, fn, arg = heapq.heappop(self._heap)
             self._now = when

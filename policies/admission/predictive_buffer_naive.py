@@ -12,45 +12,16 @@ from __future__ import annotations
 
 import math
 
-from orchestrator.ports import Cadence
-from orchestrator.signals import AdmissionCommand, AdmissionReading
+from orchestrator.signals import AdmissionReading
+from policies.admission.predictive_buffer import PredictiveBuffer
 from policies.design.admission import TandemModel, predictive_on_retirements
 from policies.design.structure import Smooth
 
 
-class PredictiveBufferNaive:
-    """Smith predictor on the ready buffer that takes the present retirement rate for the service rate.
+class PredictiveBufferNaive(PredictiveBuffer):
+    """`PredictiveBuffer`, parameters and all, that takes the present retirement rate for the service rate."""
 
-    Parameters
-    ----------
-    cadence : Cadence
-    dead_time_s, full_per_s, buffer_ratio, tau_s, k_per_s
-        As for `PredictiveBuffer`.
-    """
-
-    def __init__(
-        self,
-        cadence: Cadence,
-        *,
-        dead_time_s: float,
-        full_per_s: float,
-        buffer_ratio: float,
-        tau_s: float | None = None,
-        k_per_s: float | None = None,
-    ) -> None:
-        self.cadence = cadence
-        self.dead_time_s, self.full_per_s, self.buffer_ratio = dead_time_s, full_per_s, buffer_ratio
-        self.tau_s = 2.0 * dead_time_s if tau_s is None else tau_s
-        self.k_per_s = 1.0 / dead_time_s if k_per_s is None else k_per_s
-        self._rate: float | None = None
-        self._before: AdmissionReading | None = None
-
-    def act(self, y: AdmissionReading) -> AdmissionCommand:
-        """Set the release rate."""
-        N, W, L, k = y.slots, y.in_flight_turns, self.dead_time_s, self.k_per_s
-        r = self._retirement_rate(y)
-        u = r + k * (self.buffer_ratio * N - (W - N - r * L))
-        return AdmissionCommand(release_per_s=max(0.0, u))
+    _rate: float | None = None
 
     def structure(self, model: TandemModel) -> Smooth:
         """Return u = (1 + k L) r - k W with r the filtered retirements."""
@@ -62,7 +33,8 @@ class PredictiveBufferNaive:
             on="in_flight",
         )
 
-    def _retirement_rate(self, y: AdmissionReading) -> float:
+    def _full_rate(self, y: AdmissionReading) -> float:
+        """Return the retirement rate, as if the pool were full."""
         before, self._before = self._before, y
         if before is not None and y.at_s > before.at_s and y.retired_total > 0:
             span_s = y.at_s - before.at_s

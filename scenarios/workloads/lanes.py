@@ -16,13 +16,13 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from orchestrator.rng import mix, stream_key, uniform
-from orchestrator.turn import TurnId, TurnView
-from scenarios.errors import UserError
-from scenarios.workloads.player import Player, Stage, Tree
+from orchestrator.turn import TurnView
+from scenarios.workloads.drawn import DrawnConversations
+from scenarios.workloads.player import Stage, Tree
 from scenarios.workloads.script import Script
 
 
-class LanesSource:
+class LanesSource(DrawnConversations):
     """N lanes of live session trees; satisfies the `Source` protocol.
 
     Parameters
@@ -72,10 +72,15 @@ class LanesSource:
         order: Literal["drawn", "in_turn"] = "drawn",
         global_scope: bool = False,
     ) -> None:
-        if not scripts:
-            raise UserError("the workload has no conversation to draw from")
-        self._stage = stage
-        self._scripts = list(scripts)
+        super().__init__(
+            stage,
+            scripts,
+            seed=seed,
+            name=name,
+            tree_idle_cap_s=tree_idle_cap_s,
+            system_idle_cap_s=system_idle_cap_s,
+            global_scope=global_scope,
+        )
         self._lanes = lanes
         self._window = start_window
         self._primer = primer
@@ -83,24 +88,8 @@ class LanesSource:
         self._recycle = recycle
         self._warmup_turns = warmup_turns
         self._in_turn = order == "in_turn"
-        self._global = global_scope
-        self._draw = stream_key(seed, f"workload.{name}.conversation")
         self._cut = stream_key(seed, f"workload.{name}.cut")
-        self._root = stream_key(seed, f"workload.{name}.key")
-        self._player = Player(
-            stage, self._drained, tree_idle_cap_s=tree_idle_cap_s, system_idle_cap_s=system_idle_cap_s
-        )
         self._waiting = lanes
-        self.conversations_begun = 0
-
-    @property
-    def player(self) -> Player:
-        """The player, with its counts of turns abandoned and of idle time cut."""
-        return self._player
-
-    def statistics(self) -> dict[str, float]:
-        """Return the player's counts."""
-        return self._player.statistics()
 
     def start(self, arrive: Callable[[TurnView], None]) -> None:
         """Begin every lane at its place in the ramp."""
@@ -108,13 +97,6 @@ class LanesSource:
         now_s = self._stage.clock.now()
         for lane in range(self._lanes):
             self._stage.clock.at(now_s + self._ramp_s * lane / self._lanes, self._begin, (lane, 0))
-
-    def admitted(self, turn_id: TurnId, at_s: float) -> None:
-        """Lanes do not follow the gate."""
-
-    def ended(self, turn_id: TurnId, at_s: float, outcome: str) -> None:
-        """Hear that a turn ended."""
-        self._player.ended(turn_id, at_s, outcome)
 
     def exhausted(self) -> bool:
         """Lanes that recycle never run dry; others do when every tree has drained."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from orchestrator.rng import mix, stream_key, uniform
-from orchestrator.turn import TurnId, TurnView
-from scenarios.errors import UserError
-from scenarios.workloads.player import Player, Stage, Tree
+from orchestrator.rng import mix, uniform
+from orchestrator.turn import TurnView
+from scenarios.workloads.drawn import DrawnConversations
+from scenarios.workloads.player import Stage
 from scenarios.workloads.script import Script
 
 
-class SessionArrivals:
+class SessionArrivals(DrawnConversations):
     """Sessions at the times of a process; satisfies the `Source` protocol.
 
     Parameters
@@ -49,41 +49,22 @@ class SessionArrivals:
         system_idle_cap_s: float | None = None,
         global_scope: bool = False,
     ) -> None:
-        if not scripts:
-            raise UserError("the workload has no conversation to draw from")
-        self._stage = stage
-        self._scripts = list(scripts)
-        self._times_s = times_s
-        self._sessions = sessions
-        self._global = global_scope
-        self._draw = stream_key(seed, f"workload.{name}.conversation")
-        self._root = stream_key(seed, f"workload.{name}.key")
-        self._player = Player(
-            stage, self._drained, tree_idle_cap_s=tree_idle_cap_s, system_idle_cap_s=system_idle_cap_s
+        super().__init__(
+            stage,
+            scripts,
+            seed=seed,
+            name=name,
+            tree_idle_cap_s=tree_idle_cap_s,
+            system_idle_cap_s=system_idle_cap_s,
+            global_scope=global_scope,
         )
+        self._times_s, self._sessions = times_s, sessions
         self._dry = False
-        self.conversations_begun = 0
-
-    @property
-    def player(self) -> Player:
-        """The player, with its counts of turns abandoned and of idle time cut."""
-        return self._player
-
-    def statistics(self) -> dict[str, float]:
-        """Return the player's counts."""
-        return self._player.statistics()
 
     def start(self, arrive: Callable[[TurnView], None]) -> None:
         """Begin with the first arrival."""
         self._player.start(arrive)
         self._next(0)
-
-    def admitted(self, turn_id: TurnId, at_s: float) -> None:
-        """Sessions do not follow the gate."""
-
-    def ended(self, turn_id: TurnId, at_s: float, outcome: str) -> None:
-        """Hear that a turn ended."""
-        self._player.ended(turn_id, at_s, outcome)
 
     def exhausted(self) -> bool:
         """Dry once the last session has arrived and every tree has drained."""
@@ -106,6 +87,3 @@ class SessionArrivals:
         self.conversations_begun += 1
         self._player.play(self._scripts[self.draw(session)], key=key, scope=scope, play=session)
         self._next(session + 1)
-
-    def _drained(self, tree: Tree, at_s: float) -> None:
-        """A session that has drained is gone."""

@@ -1,47 +1,15 @@
-"""What the tests of KV state stand on: chains whose ids are prefix-chained, turns, and a clock that is a plain heap."""
+"""What the tests of KV state stand on: chains whose ids are prefix-chained, and turns."""
 
 from __future__ import annotations
 
-import heapq
-import itertools
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from orchestrator.turn import ClassName, KvChain, KvRun, TurnId, TurnView
+from tests.workload_kit import HeapClock
+
+__all__ = ["BLOCK", "HeapClock", "Session", "names", "runs_of", "turn"]
 
 BLOCK = 64
-
-
-class HeapClock:
-    """`now`, `at` and `cancel_at` of a Clock; equal times in the order scheduled."""
-
-    def __init__(self) -> None:
-        self._heap: list[list[Any]] = []
-        self._sequence = itertools.count()
-        self._now = 0.0
-
-    def now(self) -> float:
-        return self._now
-
-    def at(self, when_s: float, fn: Callable[[Any], object], arg: object, priority: int = 0) -> list[Any]:
-        entry = [max(when_s, self._now), priority, next(self._sequence), fn, arg]
-        heapq.heappush(self._heap, entry)
-        return entry
-
-    def cancel_at(self, entry: list[Any]) -> None:
-        entry[3] = None
-
-    def run(self, until_s: float = float("inf"), events: int = 100_000) -> None:
-        for _ in range(events):
-            if not self._heap or self._heap[0][0] > until_s:
-                if until_s < float("inf"):
-                    self._now = max(self._now, until_s)
-                return
-            when, _, _, fn, arg = heapq.heappop(self._heap)
-            self._now = when
-            if fn is not None:
-                fn(arg)
-        raise AssertionError("the clock never came to rest")
 
 
 class Session:

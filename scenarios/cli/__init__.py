@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 import typer
 
@@ -65,6 +66,7 @@ def main() -> None:
             typer.echo(said, err=True)
         sys.exit(2)
     if left == INTERRUPTED:  # Typer turns the interrupt into this, without a word
+        warnings.simplefilter("ignore", RuntimeWarning)  # a turn caught between its making and its first step
         typer.echo("steadyflow: interrupted; nothing was kept", err=True)
     sys.exit(left if isinstance(left, int) else 0)
 

@@ -20,7 +20,7 @@ def test_every_member_is_shipped_with_a_reason_and_an_expectation(name: str) -> 
     scenario = load(name)
     head = library()[name].read_text(encoding="utf-8").split("title =")[0]
     assert head.startswith("# ")
-    assert scenario.expect, f"{name} expects nothing"
+    assert set(scenario.expect) == {candidate.name for candidate in scenario.candidates}, f"{name} leaves some out"
     assert scenario.question.endswith("?")
 
 

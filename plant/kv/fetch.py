@@ -111,10 +111,9 @@ class Fetch:
             for low, high, tier in self._pinned:
                 store.tree.hold(turn.context, low, high, tier)
         self._parts = [(tier, size - size // stages) for tier, size in sizes.items()] if stages > 1 else []
-        self._moves = [self._send(tier, size // stages, self._first) for tier, size in sizes.items()]
-
-    def _send(self, tier: int, size: int, end: Callable[[Move], None]) -> Move:
-        return self._traffic.fetch(self._turn.session_id, tier, self._worker, self._source, size, end)
+        self._moves: list[Move] = []
+        for tier, size in sizes.items():
+            self._moves.append(traffic.fetch(turn.session_id, tier, worker, self._source, size // stages, self._first))
 
     def _first(self, move: Move) -> None:
         """The first part of one source is there."""
@@ -122,7 +121,10 @@ class Fetch:
         if self._moves:
             return
         if self._parts:
-            self._moves = [self._send(tier, size, self._rest) for tier, size in self._parts if size]
+            key, worker, source = self._turn.session_id, self._worker, self._source
+            self._moves = [
+                self._traffic.fetch(key, tier, worker, source, size, self._rest) for tier, size in self._parts if size
+            ]
         if not self._moves:
             self._finish()
         self._ready(self._arg)
@@ -171,6 +173,5 @@ class Fetch:
             context.pins -= 1
             if context.guest is self:
                 context.guest = None
-            store.keep.lay(context)
             if store.keep.waiting:
                 store.keep.serve()

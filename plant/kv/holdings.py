@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orchestrator.clock import Clock
 from orchestrator.turn import WorkerId
-from plant.kv.shelves import AT_REST, COMPACTED, Context, Shelf
+from plant.kv.shelves import COMPACTED, Context, Shelf
 from plant.kv.spec import NODE, TIER_NAMES, KvSpec
 from plant.kv.tree import BlobTree
 
@@ -37,19 +37,21 @@ class Holdings:
         return self._tree.used_bytes[tier] + self._extra_bytes[tier]
 
     # ------------------------------------------------ shelves
-    def touch(self, context: Context) -> None:
-        """Make a context the youngest."""
-        self._stamps += 1
-        context.stamp = self._stamps
+    def touch(self, context: Context, kind: str) -> None:
+        """Make a context the youngest of a kind."""
+        self._stamps = context.stamp = self._stamps + 1
+        rows, key = self._shelves[context.home].rows, context.key
+        rows[context.kind].pop(key, None)
+        context.kind = kind
+        rows[kind][key] = context
 
-    def lift(self, context: Context) -> None:
-        """Take a context out of everyone's reach; it is about to change, or in use."""
+    def rename(self, context: Context, key: int, kind: str) -> None:
+        """Keep a context under another key, and as another kind."""
         self._shelves[context.home].take(context)
-
-    def lay(self, context: Context) -> None:
-        """Put a context within reach again, if nobody uses or moves it and it is still kept."""
-        if context.phase == AT_REST and not context.pins and self.contexts.get(context.key) is context:
-            self._shelves[context.home].add(context)
+        del self.contexts[context.key]
+        context.key = key
+        self.contexts[key] = context
+        self.touch(context, kind)
 
     # ------------------------------------------------ holds
     def mark(self, context: Context) -> None:
@@ -86,6 +88,7 @@ class Holdings:
         if context.guest is not None:
             context.guest.stand_alone()
         self.unmark(context)
+        self._shelves[context.home].take(context)
         self._tree.release(context.chain, carried, context.settled, context.home)
         self.unstage(context)
         self._extra_bytes[context.tail] -= context.extra_bytes

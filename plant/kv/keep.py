@@ -61,6 +61,12 @@ class Keep(Holdings):
     # ------------------------------------------------ from a worker into the tiers
     def place(self, context: Context, new_bytes: int) -> None:
         """Store a context whose first `settled` blocks lie in its home tier; `new_bytes` are at its worker."""
+        context.pins += 1  # nobody makes room for it out of itself
+        self._place(context, new_bytes)
+        context.pins -= 1
+        self._relieve()
+
+    def _place(self, context: Context, new_bytes: int) -> None:
         chain, blocks, settled = context.chain, context.blocks, context.settled
         via_node = self._staged and (blocks > settled or context.tail == NODE) and self._passes(context, new_bytes)
         if via_node and (self.waiting or not self._has_room(context)):
@@ -88,7 +94,6 @@ class Keep(Holdings):
             self.ledger.written_bytes[NETWORK] += new_bytes
             context.phase = DRAINING
             self._drain(context, new_bytes)
-        self._relieve()
 
     def spare(self, context: Context, new_bytes: int) -> bool:
         """Tell whether a context at rest may grow by so much, and be written at once, without anybody making room."""
@@ -99,10 +104,9 @@ class Keep(Holdings):
         )
 
     def write(self, context: Context, size_bytes: int) -> None:
-        """Send a lifted context's new state to the network tier, through its node's DRAM if there is a node tier."""
+        """Send a context's new state to the network tier, through its node's DRAM if there is a node tier."""
         self.ledger.written_bytes[NETWORK] += size_bytes
         if self._traffic is None or not size_bytes:
-            self.lay(context)
             return
         context.phase = DRAINING
         if not self._staged:
@@ -130,7 +134,6 @@ class Keep(Holdings):
         self._pass(context)
         context.move = None
         context.phase = AT_REST
-        self.lay(context)
         if self._spec.ssd is not None:
             self._relieve()
         if self.waiting:
@@ -156,17 +159,16 @@ class Keep(Holdings):
         return more >= 0 and context.phase != DEMOTING
 
     def grow(self, context: Context, own_bytes: int) -> None:
-        """Let a lifted context grow by a suffix, which travels with the session's next write."""
+        """Let a context grow by a suffix, which travels with the session's next write."""
         if context.phase == DRAINING and context.tail == NODE:
             self._extra_bytes[NETWORK] += own_bytes - context.extra_bytes  # it takes space at both ends
         context.owed_bytes += self.resize_extra(context, own_bytes)
-        if self.used_bytes(NETWORK) <= self._relief * self.capacity_bytes[NETWORK]:
-            self.lay(context)
-        elif self._make_room(0, now=True):
-            self.lay(context)
+        if self.used_bytes(NETWORK) > self._relief * self.capacity_bytes[NETWORK]:
+            context.pins += 1
+            if not self._make_room(0, now=True):
+                self.discard(context, NO_ROOM)
+            context.pins -= 1
             self._relieve()
-        else:
-            self.discard(context, NO_ROOM)
 
     def _stage(self, context: Context, new_bytes: int) -> None:
         assert self._traffic is not None, "staging without time makes no sense"
@@ -223,7 +225,6 @@ class Keep(Holdings):
             self._extra_bytes[NODE] -= context.extra_bytes
             context.tail = NETWORK
             context.settled = context.blocks
-        self.lay(context)
         self._relieve()
         self.serve()
 
@@ -290,7 +291,6 @@ class Keep(Holdings):
             if victim is None:
                 return False
             self.discard(victim, CAPACITY)
-        self.lift(context)
         self._tree.hold(context.chain, 0, context.blocks, SSD)
         self._extra_bytes[SSD] += context.extra_bytes
         self._leaving_bytes += size
@@ -305,17 +305,17 @@ class Keep(Holdings):
         self._leaving_bytes -= self.size_bytes(context)
         self._tree.release(context.chain, 0, context.blocks, NETWORK)
         self._extra_bytes[NETWORK] -= context.extra_bytes
+        self._shelves[NETWORK].take(context)
         context.home = context.tail = SSD
+        self._shelves[SSD].rows[context.kind][context.key] = context
         context.move = None
         context.phase = AT_REST
         self.ledger.demoted += 1
         self.ledger.written_bytes[SSD] += self.size_bytes(context)
-        self.lay(context)
         self.serve()
 
     def discard(self, context: Context, reason: str) -> None:
         """Give a context up; its text stays with the client."""
-        self.lift(context)
         self.halt(context)
         self.forget(context)
         self.ledger.gave_up(context, reason, context.blocks, self._tree.sizes)

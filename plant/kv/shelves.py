@@ -62,39 +62,34 @@ class Context:
 
 
 class Shelf:
-    """The contexts of one tier that may be moved or discarded, oldest first within each kind."""
+    """The contexts of one tier, oldest first within each kind. Those in use or on their way are passed over."""
 
     def __init__(self) -> None:
-        self._rows: dict[str, OrderedDict[int, Context]] = {kind: OrderedDict() for kind in KINDS}
-
-    def add(self, context: Context) -> None:
-        """Put a context at the young end of its kind."""
-        self._rows[context.kind][context.key] = context
+        self.rows: dict[str, OrderedDict[int, Context]] = {kind: OrderedDict() for kind in KINDS}
 
     def take(self, context: Context) -> None:
         """Take a context off; harmless if it is not here."""
-        self._rows[context.kind].pop(context.key, None)
+        self.rows[context.kind].pop(context.key, None)
 
     def of(self, kind: str) -> Iterator[Context]:
-        """Yield the contexts of a kind, oldest first."""
-        return iter(self._rows[kind].values())
+        """Yield the contexts of a kind that may go, oldest first."""
+        return (context for context in self.rows[kind].values() if context.phase == AT_REST and not context.pins)
 
     def oldest(self) -> Context | None:
         """Return the context that has lain longest, of any kind."""
         best: Context | None = None
-        for row in self._rows.values():
-            if row:
-                context = next(iter(row.values()))
-                if best is None or context.stamp < best.stamp:
-                    best = context
+        for kind in KINDS:
+            context = next(self.of(kind), None)
+            if context is not None and (best is None or context.stamp < best.stamp):
+                best = context
         return best
 
     def least_valued(self, now_s: float, lives_s: Mapping[str, float]) -> Context | None:
         """Return the context that has used up most of the life which its kind is given; the oldest, if none has any."""
         best, most = None, 0.0
-        for kind, row in self._rows.items():
-            if row:
-                context = next(iter(row.values()))
+        for kind in KINDS:
+            context = next(self.of(kind), None)
+            if context is not None:
                 life_s = lives_s.get(kind, float("inf"))
                 spent = (now_s - context.since_s) / life_s if life_s > 0.0 else float("inf")
                 if spent > most:
@@ -102,7 +97,7 @@ class Shelf:
         return best or self.oldest()
 
     def __len__(self) -> int:
-        return sum(len(row) for row in self._rows.values())
+        return sum(len(row) for row in self.rows.values())
 
 
 class Returns:

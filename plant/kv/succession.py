@@ -53,11 +53,11 @@ class Succession:
         if not keep.spare(context, span + own):
             return False
         new = span + context.owed_bytes + own
-        keep.lift(context)
         context.chain, context.blocks, context.settled, context.compared = chain, blocks, blocks, None
         context.owed_bytes, context.worker = 0, worker
         keep.resize_extra(context, own)
-        self._tree.extend(chain, settled, blocks, NETWORK)
+        if blocks > settled:
+            self._tree.append(chain, settled, blocks, NETWORK)
         keep.write(context, new)
         return True
 
@@ -113,10 +113,9 @@ class Succession:
     def _leave_behind(self, old: Context, unsent: int) -> None:
         """Keep what a session has turned away from, under a name of its own, as long as the rules say."""
         keep = self._keep
-        del keep.contexts[old.key]
         self._left_behind += 1
-        old.key, old.kind, old.since_s = -self._left_behind, COMPACTED, self._clock.now()
-        keep.contexts[old.key] = old
+        keep.rename(old, -self._left_behind, COMPACTED)
+        old.since_s = self._clock.now()
         self._returns.rests(old.key, COMPACTED, old.since_s, self._tree.sizes.span_bytes(0, old.blocks), old.tokens)
         if old.tail == NODE:
             keep.unstage(old)

@@ -110,11 +110,8 @@ class TieredStore:
         keep, session = self.keep, turn.session_id
         known = self.returns.returns(session, self._clock.now())
         context = keep.contexts.get(session)
-        if context is not None:
-            keep.lift(context)
-            if context.kind != BUSY:
-                context.kind = BUSY
-                keep.touch(context)
+        if context is not None and context.kind != BUSY:
+            keep.touch(context, BUSY)
         ledger = self.ledger
         ledger.asked_tokens += turn.prompt_tokens
         ledger.cached_tokens += cached_tokens
@@ -122,8 +119,6 @@ class TieredStore:
         if context is None and known:  # it was discarded: what it held is computed anew
             ledger.rebuilt_tokens += max(0, min(known, turn.prompt_tokens) - cached_tokens)
         if self.traffic is None or not cached_tokens:
-            if context is not None:
-                keep.lay(context)
             if cached_tokens:
                 self._instantly(turn, cached_tokens, worker)
             return None
@@ -170,7 +165,6 @@ class TieredStore:
         if context is not None and context.home == NETWORK:
             if context.chain is chain or context.chain == chain:
                 if keep.grows(context, own):  # the answer's suffix: nothing new has a name
-                    keep.lift(context)
                     self._rest(context, tokens, kind, now_s, worker)
                     keep.grow(context, own)
                     return
@@ -180,7 +174,6 @@ class TieredStore:
         new = owed = 0
         if context is not None:
             new, owed = keep.halt(context), context.owed_bytes
-            keep.lift(context)
         if context is None or context.chain != chain or context.home != NETWORK:
             old = context
             context = self.succession.succeed(old, new, session, chain, blocks, worker)
@@ -194,8 +187,8 @@ class TieredStore:
         keep.place(context, new)
 
     def _rest(self, context: Context, tokens: int, kind: str, now_s: float, worker: WorkerId) -> None:
-        context.tokens, context.kind, context.since_s, context.worker = tokens, kind, now_s, worker
-        self.keep.touch(context)
+        context.tokens, context.since_s, context.worker = tokens, now_s, worker
+        self.keep.touch(context, kind)
         if kind == BUSY:
             self.keep.filled_at[context.chain.runs[-1].scope] = worker
         else:

@@ -42,6 +42,7 @@ class Traffic:
         self._ups = [_finite([link]) for link in uplinks]
         self.network = self._servers(spec.network)
         self.ssd = self._servers(spec.ssd)
+        self._servers_n = len(self.network) or 1
         self._hosts: dict[WorkerId, list[SharedLink]] = {}
         self._reads: dict[int, Sequence[Route]] = {}
         self._writes: dict[int, Sequence[Route]] = {}
@@ -110,12 +111,12 @@ class Traffic:
         make: Callable[[int, WorkerId], Route],
     ) -> Sequence[Route]:
         """Return the one way between a worker and the server that keeps a context, made once for both."""
-        servers = len(self.network) or 1
+        servers = self._servers_n
         server = self._first(key) % servers
         place = worker * servers + server
-        way = known.get(place)
-        if way is None:
-            way = known[place] = (make(server, worker),)
+        if place in known:
+            return known[place]
+        way = known[place] = (make(server, worker),)
         return way
 
     def _read(self, server: int, worker: WorkerId) -> Route:

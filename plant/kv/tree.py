@@ -183,26 +183,30 @@ class BlobTree:
             self._change(scope, first, blocks, start, tier, 1)
 
     def extend(self, chain: KvChain, low: int, high: int, tier: int) -> None:
-        """Hold the end of a chain, blocks `low .. high - 1`: one step for a context that goes on where it ended."""
-        if low >= high:
-            return
+        """Hold the end of a chain, blocks `low .. high - 1`."""
+        if low < high:
+            if self.follows(chain, low, high):
+                self.append(chain, low, high, tier)
+            else:
+                self.hold(chain, low, high, tier)
+
+    def append(self, chain: KvChain, low: int, high: int, tier: int) -> None:
+        """Hold the end of a chain where nothing of it is kept yet (`follows`): one step for a context that goes on."""
         scope, first, blocks = chain.runs[-1]
-        row = self._rows.get(scope)
-        if row is None or not self.follows(chain, low, high):
-            self.hold(chain, low, high, tier)
-            return
         first += low + blocks - high
-        last = row.blobs[-1]
-        if (
-            last.held == self._alone[tier]
-            and last.first + last.blocks == first
-            and last.start + last.blocks == low
-            and not last.replicas
-        ):
-            last.blocks += high - low
-        else:
-            row.firsts.append(first)
-            row.blobs.append(Blob(scope, first, high - low, low, self._alone[tier].copy()))
+        row = self._rows.get(scope)
+        if row is None:
+            row = self._rows[scope] = _Row()
+        blobs = row.blobs
+        if blobs:
+            last = blobs[-1]
+            grows = last.first + last.blocks == first and last.start + last.blocks == low
+            if grows and last.held == self._alone[tier] and not last.replicas:
+                last.blocks += high - low
+                self.used_bytes[tier] += self.sizes.span_bytes(low, high - low)
+                return
+        row.firsts.append(first)
+        blobs.append(Blob(scope, first, high - low, low, self._alone[tier].copy()))
         self.used_bytes[tier] += self.sizes.span_bytes(low, high - low)
 
     def release(self, chain: KvChain, low: int, high: int, tier: int) -> None:

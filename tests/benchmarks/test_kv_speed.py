@@ -1,36 +1,54 @@
-"""What tiers cost: a run with them in units of the same run with a flat store, measured side by side."""
+"""What tiers cost: a run with them in units of the same run with a flat store, measured in turn in one process.
+
+The bound is the goal, not what has been reached: docs/performance.md says what is measured.
+"""
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from scenarios.build.conversations import with_trace
 from scenarios.run.execute import run
-from scenarios.schema.kv import KvPart, ServedTier, Tier
+from scenarios.schema.kv import KvPart
 from scenarios.schema.load import load
 from scenarios.schema.scenario import Scenario
 
-INSTANT = KvPart(bytes_per_token=70e3, network=ServedTier(capacity_bytes=2e13))
-TIMED = KvPart(
-    bytes_per_token=70e3,
-    node=Tier(capacity_bytes=2e12, bytes_per_s=450e9),
-    network=ServedTier(capacity_bytes=2e13, bytes_per_s=50e9, servers=8),
-    ssd=ServedTier(capacity_bytes=2e14, bytes_per_s=25e9, servers=8),
-    nics=4,
-    nic_bytes_per_s=50e9,
-    per_object_s=5e-4,
-)
+CORPUS = Path(__file__).resolve().parent.parent.parent.parent / "shared" / "traces" / "agentx_v8" / "traces.jsonl.gz"
+GOAL = 1.25
+INSTANT = KvPart(bytes_per_token=70e3)
+TIMED = KvPart(bytes_per_token=70e3, hardware="h200", gpus_per_worker=8)  # every tier, link and NIC of the preset
 
 
-def span_s(scenario: Scenario, kv: KvPart | None) -> float:
-    plant = scenario.plant.model_copy(update={"kv": kv})
-    summary = run(scenario.model_copy(update={"plant": plant}), "paced_wip").summary
-    return float(summary["cpu_s_by_part"]["span"])
+def lanes(horizon_s: float) -> Scenario:
+    """Lanes of recorded agents, or of generated ones where the corpus is not here."""
+    scenario = load("agentx_lanes", (f"horizon_s={horizon_s}", f"warmup_s={horizon_s / 4}"))
+    return with_trace(scenario, CORPUS) if CORPUS.exists() else scenario
+
+
+def with_tiers(scenario: Scenario, kv: KvPart | None) -> Scenario:
+    return scenario.model_copy(update={"plant": scenario.plant.model_copy(update={"kv": kv})})
+
+
+def turn_s(scenario: Scenario) -> float:
+    """CPU seconds of one turn: loop, plant, control and recording."""
+    summary = run(scenario, "paced_wip").summary
+    return float(summary["cpu_s_by_part"]["span"] / summary["counts"]["retired"])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kv", "most"), [(INSTANT, 1.5), (TIMED, 2.2)], ids=["instant", "timed"])
-def test_tiers_cost_a_bounded_share_of_a_run(kv: KvPart, most: float) -> None:
-    # Bounds leave room for a busy machine; idle, the ratios are about 1.2 and 1.6.
-    scenario = load("agentx_lanes", ("horizon_s=400", "warmup_s=100"))
-    pairs = [(span_s(scenario, None), span_s(scenario, kv)) for _ in range(3)]
-    assert min(tiers / flat for flat, tiers in pairs) <= most
+@pytest.mark.parametrize("kv", [INSTANT, TIMED], ids=["instant", "timed"])
+def test_tiers_cost_a_turn_no_more_than_the_bound(benchmark: BenchmarkFixture, kv: KvPart) -> None:
+    enabled = not benchmark.disabled
+    scenario = lanes(1200.0 if enabled else 40.0)
+    flat, tiers = with_tiers(scenario, None), with_tiers(scenario, kv)
+    found: list[tuple[float, float]] = []
+    benchmark.pedantic(lambda: found.append((turn_s(flat), turn_s(tiers))), rounds=5 if enabled else 1, iterations=1)
+    ratio = min(own for _, own in found) / min(reference for reference, _ in found)
+    benchmark.extra_info |= {"cost_ratio": round(ratio, 2), "flat_turn_us": round(1e6 * min(found)[0], 1)}
+    if enabled:
+        assert ratio <= GOAL, benchmark.extra_info
+    else:
+        assert ratio < 10.0  # too short to measure; a cost of another order would show

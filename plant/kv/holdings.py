@@ -25,6 +25,8 @@ class Holdings:
         self.filled_at: dict[int, WorkerId] = {}  # by scope: who last filled a context of it
         self.decoded_at: dict[int, WorkerId] = {}
         self._extra_bytes = [0] * len(TIER_NAMES)
+        self.node_bytes: dict[WorkerId, int] = {}  # of each worker's own node, where nodes are told apart
+        self._nodes = spec.node.servers if spec.node is not None else 1
         self._shelves = [Shelf() for _ in TIER_NAMES]
         self._stamps = 0
 
@@ -80,8 +82,29 @@ class Holdings:
         """Give a context other bytes of its own; return by how many it has grown."""
         grown = size_bytes - context.extra_bytes
         self._extra_bytes[context.tail] += grown
+        if context.tail == NODE and context.node_bytes:
+            self.node_bytes[context.node] += grown
+            context.node_bytes += grown
         context.extra_bytes = size_bytes
         return max(0, grown)
+
+    def charge(self, context: Context, size_bytes: int) -> None:
+        """Count bytes in the DRAM of the node where a context's worker is."""
+        node = context.node = context.worker
+        context.node_bytes = size_bytes
+        self.node_bytes[node] = self.node_bytes.get(node, 0) + size_bytes
+
+    def discharge(self, context: Context) -> None:
+        """They have left it."""
+        if context.node_bytes:
+            self.node_bytes[context.node] -= context.node_bytes
+            context.node_bytes = 0
+
+    def fits_node(self, node: WorkerId, size_bytes: int, capacity_bytes: float) -> bool:
+        """Tell whether a node has room for more; all of them together hold `capacity_bytes`, each an equal part."""
+        if self._nodes == 1:
+            return self.used_bytes(NODE) + size_bytes <= capacity_bytes
+        return self.node_bytes.get(node, 0) + size_bytes <= capacity_bytes / self._nodes
 
     def forget(self, context: Context, carried: int = 0) -> None:
         """Release all that a halted context holds, save its first `carried` blocks, which another has taken over."""
@@ -103,4 +126,5 @@ class Holdings:
         """Give up a halted context's hold of its node, if it has one."""
         if context.tail == NODE:
             self.unmark(context)
+            self.discharge(context)
             self._tree.release(context.chain, context.settled, context.blocks, NODE)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from orchestrator.clock import Clock
+from orchestrator.turn import WorkerId
 from plant.kv.holdings import Holdings
 from plant.kv.ledger import ABANDONED, CAPACITY, EXPIRED, NO_ROOM, KvLedger
 from plant.kv.moves import Move
@@ -73,6 +74,8 @@ class Keep(Holdings):
             self._tree.hold(chain, settled, blocks, NODE)
             self.mark(context)
             self.move_extra(context, NODE)
+            span = self._tree.sizes.span_bytes(settled, blocks - settled)
+            self.charge(context, span + context.extra_bytes)
             if self._make_room(0, now=True):  # what was promoted from SSD needs room too
                 self.ledger.written_bytes[NODE] += new_bytes
                 context.phase = STAGING
@@ -95,13 +98,14 @@ class Keep(Holdings):
             context.phase = DRAINING
             self._drain(context, new_bytes)
 
-    def spare(self, context: Context, new_bytes: int) -> bool:
-        """Tell whether a context at rest may grow by so much, and be written at once, without anybody making room."""
+    def spare(self, context: Context, new_bytes: int, worker: WorkerId) -> bool:
+        """Tell whether a context at rest may grow by so much, and be written at once, with room to spare everywhere."""
         if self.waiting or self.used_bytes(NETWORK) + new_bytes > self._relief * self.capacity_bytes[NETWORK]:
             return False
-        return not self._staged or (
-            self.used_bytes(NODE) + new_bytes + context.extra_bytes + context.owed_bytes <= self.capacity_bytes[NODE]
-        )
+        if not self._staged:
+            return True
+        staged = new_bytes + context.extra_bytes + context.owed_bytes
+        return self.fits_node(worker, staged, self.capacity_bytes[NODE])
 
     def write(self, context: Context, size_bytes: int) -> None:
         """Send a context's new state to the network tier, through its node's DRAM if there is a node tier."""
@@ -114,6 +118,7 @@ class Keep(Holdings):
             return
         self.ledger.written_bytes[NODE] += size_bytes
         self._extra_bytes[NODE] += size_bytes
+        self.charge(context, size_bytes)
         self.staging_bytes += size_bytes
         context.passing_bytes = size_bytes
         context.move = self._traffic.write(context.key, context.worker, size_bytes, partial(self._written, context))
@@ -121,7 +126,7 @@ class Keep(Holdings):
     def _passes(self, context: Context, new_bytes: int) -> bool:
         """Tell whether the node tier has room for the unsettled part of a context, and for what it sends."""
         span = self._tree.sizes.span_bytes(context.settled, context.blocks - context.settled) + context.extra_bytes
-        return self.used_bytes(NODE) + max(new_bytes, span) <= self.capacity_bytes[NODE]
+        return self.fits_node(context.worker, max(new_bytes, span), self.capacity_bytes[NODE])
 
     def _has_room(self, context: Context) -> bool:
         """Tell whether the network tier has room for a context now; old ones are discarded for it if SSD takes none."""
@@ -146,6 +151,7 @@ class Keep(Holdings):
             return
         context.passing_bytes = 0
         self._extra_bytes[NODE] -= size
+        self.discharge(context)
         self.staging_bytes -= size
         if self._hosts_take_time:
             until_s = min(move.left_source_s(), self._clock.now())
@@ -154,7 +160,7 @@ class Keep(Holdings):
     def grows(self, context: Context, own_bytes: int) -> bool:
         """Tell whether a context's own bytes may grow where it lies, whatever carries it now."""
         more = own_bytes - context.extra_bytes
-        if context.tail == NODE and self.used_bytes(NODE) + more > self.capacity_bytes[NODE]:
+        if context.tail == NODE and not self.fits_node(context.node, more, self.capacity_bytes[NODE]):
             return False
         return more >= 0 and context.phase != DEMOTING
 
@@ -223,6 +229,7 @@ class Keep(Holdings):
         if context.tail == NODE:
             self._tree.release(context.chain, context.settled, context.blocks, NODE)
             self._extra_bytes[NODE] -= context.extra_bytes
+            self.discharge(context)
             context.tail = NETWORK
             context.settled = context.blocks
         self._relieve()

@@ -39,19 +39,22 @@ class Context:
     `blocks` is the chain's length; the first `settled` of them lie in tier `home`, the others in the node tier, on
     their way. `extra_bytes` belong to it alone: the partial last block, the generated suffix, a hybrid's last snapshot;
     they lie where its last block does. Of them `owed_bytes` travel with the session's next write: an answer's suffix
-    has no ids, so nothing asks for it before. `passing_bytes` are in its node's DRAM on their way to the network tier.
+    has no ids, so nothing asks for it before. `passing_bytes` are in its node's DRAM on their way to the network tier;
+    `node_bytes` is what it takes of the DRAM of node `node` in all.
     `guest` is a fetch that counts on this context's own holds. `shared` blocks lead both this chain and `compared`.
     """
 
     __slots__ = (
-        "blocks", "chain", "compared", "extra_bytes", "guest", "home", "key", "kind", "marked", "move", "owed_bytes",
+        "blocks", "chain", "compared", "extra_bytes", "guest", "home", "key", "kind", "marked", "move", "node",
+        "node_bytes", "owed_bytes",
         "passing_bytes", "phase", "pins", "settled", "shared", "since_s", "stamp", "tail", "tokens", "worker",
     )  # fmt: skip
 
     def __init__(self, key: int, chain: KvChain, blocks: int, worker: WorkerId) -> None:
         self.key, self.chain, self.blocks, self.worker = key, chain, blocks, worker
         self.tokens = self.settled = self.extra_bytes = self.owed_bytes = self.passing_bytes = 0
-        self.pins = self.stamp = self.shared = 0
+        self.pins = self.stamp = self.shared = self.node_bytes = 0
+        self.node = worker
         self.compared: KvChain | None = None
         self.guest: Guest | None = None
         self.home = self.tail = NETWORK

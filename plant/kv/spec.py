@@ -30,7 +30,8 @@ class TierSpec:
     bytes_per_s : float
         Line rate: of one node's host link (node), or of one storage server (network, ssd). math.inf: takes no time.
     servers : int
-        Storage servers, each behind a link of its own; contexts are spread over them by hash.
+        Storage servers, each behind a link of its own; contexts are spread over them by hash. Of the node tier: nodes,
+        one a worker, each with an equal part of the capacity; 1: all nodes share one pool.
     latency_s : float
         Before the first byte.
     price_per_byte_s : float

@@ -50,7 +50,7 @@ class Succession:
         if shared_with(context, chain) != settled or not self._tree.follows(chain, settled, blocks):
             return False
         span = self._tree.sizes.span_bytes(settled, blocks - settled)
-        if not keep.spare(context, span + own):
+        if not keep.spare(context, span + own, worker):
             return False
         new = span + context.owed_bytes + own
         context.chain, context.blocks, context.settled, context.compared = chain, blocks, blocks, None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from plant.kv.spec import KvSpec, TierSpec
 from scenarios.build.conversations import prepared
@@ -27,7 +28,8 @@ def kv_spec(part: KvPart, racks: Sequence[Rack], scenario: Scenario) -> KvSpec:
         Trace and engine count in blocks that do not divide; the shared tier is smaller than one context; no such
         hardware.
     """
-    part = with_preset(part, sum(rack.count * rack.workers for rack in racks))
+    workers = sum(rack.count * rack.workers for rack in racks)
+    part = with_preset(part, workers)
     if part.replicas > part.network.servers:
         raise UserError(
             f"plant.kv.replicas = {part.replicas}: as many copies need as many network servers; {part.hardware} on "
@@ -64,7 +66,7 @@ def kv_spec(part: KvPart, racks: Sequence[Rack], scenario: Scenario) -> KvSpec:
     )
     try:
         return KvSpec(
-            node=None if part.node is None else _tier(part.node),
+            node=None if part.node is None else replace(_tier(part.node), servers=workers),
             network=_tier(part.network),
             ssd=None if part.ssd is None else _tier(part.ssd),
             block_tokens=block,

@@ -41,15 +41,24 @@ class StoreLaws(RuleBasedStateMachine):
         caches=st.booleans(),
         stages=st.integers(1, 3),
         snapshots=st.booleans(),
+        nodes=st.sampled_from((1, 4)),
     )
     def build(
-        self, node: int | None, network: int, ssd: int | None, timed: bool, caches: bool, stages: int, snapshots: bool
+        self,
+        node: int | None,
+        network: int,
+        ssd: int | None,
+        timed: bool,
+        caches: bool,
+        stages: int,
+        snapshots: bool,
+        nodes: int,
     ) -> None:
         block = BYTES * BLOCK
         rate = {"bytes_per_s": 40 * block} if timed else {}
         self.spec = KvSpec(
             bytes_per_token=BYTES,
-            node=None if node is None else TierSpec(capacity_bytes=node * block, **rate),
+            node=None if node is None else TierSpec(capacity_bytes=node * block, servers=nodes, **rate),
             network=TierSpec(capacity_bytes=2 * network * block, servers=2, **rate),
             ssd=None if ssd is None else TierSpec(capacity_bytes=ssd * block, **rate),
             replicas=2,
@@ -156,6 +165,20 @@ class StoreLaws(RuleBasedStateMachine):
             assert size <= max(store.keep.capacity_bytes[tier], 0.0) + 1e-6
 
     @invariant()
+    def no_node_holds_more_than_its_part(self) -> None:
+        if not hasattr(self, "store") or self.spec.node is None:
+            return
+        keep = self.store.keep
+        at: dict[WorkerId, int] = {}
+        for context in keep.contexts.values():
+            at[context.node] = at.get(context.node, 0) + context.node_bytes
+            here = context.tail == NODE or context.passing_bytes > 0
+            assert (context.node_bytes > 0) <= here
+        assert {node: size for node, size in keep.node_bytes.items() if size} == {n: s for n, s in at.items() if s}
+        if self.spec.node.servers > 1:
+            assert all(size <= self.spec.node.capacity_bytes / 4 for size in at.values())
+
+    @invariant()
     def nothing_that_a_turn_waits_for_is_discarded(self) -> None:
         for flight in getattr(self, "flights", {}).values():
             if flight.fetch is not None and flight.fetch.done_s is None:
@@ -208,7 +231,7 @@ def test_a_long_storm_reaches_every_path_and_breaks_no_law() -> None:
     """Chance alone seldom fills SSD or a rack's cache: a long seeded storm in a tight store does."""
     chance = Random(20260930)
     storm = StoreLaws()
-    storm.build(node=90, network=150, ssd=200, timed=True, caches=True, stages=2, snapshots=True)
+    storm.build(node=90, network=150, ssd=200, timed=True, caches=True, stages=2, snapshots=True, nodes=1)
     for step in range(3000):
         which = chance.randrange(6)
         if chance.random() < 0.45:

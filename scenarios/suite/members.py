@@ -12,7 +12,7 @@ SUITE: Mapping[str, tuple[str, ...]] = {
     "S5 echo with a spread": ("echo_spread", "echo_dispersed"),
     "S6 stale readings": ("stale_observation",),
     "S7 service that drifts": ("service_drift",),
-    "S8 windup": ("windup_step",),
+    "S8 windup": ("windup_step", "windup_bursts"),
     "S9 herd": ("herd",),
     "S10 flap": ("flap_thresholds",),
     "S11 pending workers": ("pending_blind", "planner_tick", "planner_tick_instant"),

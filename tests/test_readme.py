@@ -25,7 +25,7 @@ def test_every_law_stands_in_the_table_and_every_law_of_the_table_exists() -> No
         (slot, p.stem)
         for slot in SLOTS
         for p in (ROOT / "policies" / slot).glob("*.py")
-        if p.stem != "hold" and re.search(r"def (act|choose)\(", p.read_text(encoding="utf-8"))
+        if p.stem not in ("hold", "__init__")
     }
     assert named == there
 

@@ -128,18 +128,20 @@ class SharedLink:
         tag, served, cap = flow[0], self._served, self._flow_cap
         if live == 1 or share >= cap:
             return float(self._at_s + (tag - served) / share)
-        heaps, rate, at_s = (self._flows, self._quiet), self.rate_bytes_per_s, self._at_s
+        rate, at_s = self.rate_bytes_per_s, self._at_s
+        tags = [other[0] for other in self._quiet if other[2] is not None and other[0] < tag]
+        if self._flows:
+            tags += [other[0] for other in self._flows if other[2] is not None and other[0] < tag]
         if cap == math.inf:  # the link is never idle until then, and works for each only as long as for this one
-            work = 0.0
-            for heap in heaps:
-                for other in heap:
-                    if other[2] is not None:
-                        work += (other[0] if other[0] < tag else tag) - served
-            return float(at_s + work / rate)
-        for end in sorted(other[0] for heap in heaps for other in heap if other[2] is not None and other[0] < tag):
+            return float(at_s + (sum(tags) - len(tags) * served + (live - len(tags)) * (tag - served)) / rate)
+        tags.sort()
+        for end in tags:
             at_s += (end - served) / share
             served, live = end, live - 1
-            share = min(rate / live, cap)
+            share = rate / live
+            if share >= cap:
+                share = cap
+                break
         return float(at_s + (tag - served) / share)
 
     def leave(self, flow: Flow) -> None:

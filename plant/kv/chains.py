@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from orchestrator.turn import KvChain
+from orchestrator.turn import KvChain, KvRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +54,12 @@ def length(chain: KvChain) -> int:
     for run in chain.runs:
         blocks += run[2]
     return blocks
+
+
+def head(chain: KvChain, blocks: int) -> KvChain:
+    """Return the chain of the first so many blocks."""
+    runs = tuple(KvRun(scope, first, count) for scope, first, count, _ in pieces(chain, 0, blocks))
+    return KvChain(runs, chain.block_tokens)
 
 
 def shared_blocks(a: KvChain, b: KvChain) -> int:

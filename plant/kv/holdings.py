@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from orchestrator.clock import Clock
 from orchestrator.turn import WorkerId
+from plant.kv.chains import head
 from plant.kv.shelves import COMPACTED, Context, Shelf
 from plant.kv.spec import NODE, TIER_NAMES, KvSpec
 from plant.kv.tree import BlobTree
@@ -27,7 +28,7 @@ class Holdings:
         self._extra_bytes = [0] * len(TIER_NAMES)
         self.node_bytes: dict[WorkerId, int] = {}  # of each worker's own node, where nodes are told apart
         self._nodes = spec.node.servers if spec.node is not None else 1
-        self._shelves = [Shelf() for _ in TIER_NAMES]
+        self.shelves = [Shelf() for _ in TIER_NAMES]
         self._stamps = 0
 
     def now_s(self) -> float:
@@ -42,14 +43,14 @@ class Holdings:
     def touch(self, context: Context, kind: str) -> None:
         """Make a context the youngest of a kind."""
         self._stamps = context.stamp = self._stamps + 1
-        rows, key = self._shelves[context.home].rows, context.key
+        rows, key = self.shelves[context.home].rows, context.key
         rows[context.kind].pop(key, None)
         context.kind = kind
         rows[kind][key] = context
 
     def rename(self, context: Context, key: int, kind: str) -> None:
         """Keep a context under another key, and as another kind."""
-        self._shelves[context.home].take(context)
+        self.shelves[context.home].take(context)
         del self.contexts[context.key]
         context.key = key
         self.contexts[key] = context
@@ -111,7 +112,7 @@ class Holdings:
         if context.guest is not None:
             context.guest.stand_alone()
         self.unmark(context)
-        self._shelves[context.home].take(context)
+        self.shelves[context.home].take(context)
         self._tree.release(context.chain, carried, context.settled, context.home)
         self.unstage(context)
         self._extra_bytes[context.tail] -= context.extra_bytes
@@ -121,6 +122,18 @@ class Holdings:
                 scope = context.chain.runs[-1].scope
                 self.filled_at.pop(scope, None)
                 self.decoded_at.pop(scope, None)
+
+    def trim(self, context: Context, blocks: int) -> None:
+        """Release the last blocks of a context at rest, and what belongs to its end: its leaf goes first."""
+        self.unmark(context)
+        kept, scope = context.blocks - blocks, context.chain.runs[-1].scope
+        self._tree.release(context.chain, kept, context.blocks, context.home)
+        self.resize_extra(context, 0)
+        context.chain, context.blocks, context.settled = head(context.chain, kept), kept, kept
+        context.tokens, context.owed_bytes, context.compared = kept * context.chain.block_tokens, 0, None
+        if context.chain.runs[-1].scope != scope:
+            self.filled_at.pop(scope, None)
+            self.decoded_at.pop(scope, None)
 
     def unstage(self, context: Context) -> None:
         """Give up a halted context's hold of its node, if it has one."""

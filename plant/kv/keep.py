@@ -11,16 +11,15 @@ transfer begins and given back when it ends. The fast path looks at heads of que
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import partial
 
 from orchestrator.clock import Clock
 from orchestrator.turn import WorkerId
 from plant.kv.holdings import Holdings
-from plant.kv.ledger import ABANDONED, CAPACITY, EXPIRED, NO_ROOM, KvLedger
+from plant.kv.ledger import CAPACITY, NO_ROOM, KvLedger
 from plant.kv.moves import Move
 from plant.kv.rules import Rules
-from plant.kv.shelves import AT_REST, DEMOTING, DRAINING, KINDS, STAGING, WAITING, Context
+from plant.kv.shelves import AT_REST, DEMOTING, DRAINING, STAGING, WAITING, Context
 from plant.kv.spec import NETWORK, NODE, SSD, KvSpec
 from plant.kv.traffic import Traffic
 from plant.kv.tree import BlobTree
@@ -76,7 +75,7 @@ class Keep(Holdings):
             self.move_extra(context, NODE)
             span = self._tree.sizes.span_bytes(settled, blocks - settled)
             self.charge(context, span + context.extra_bytes)
-            if self._make_room(0, now=True):  # what was promoted from SSD needs room too
+            if self.make_room(0, now=True):  # what was promoted from SSD needs room too
                 self.ledger.written_bytes[NODE] += new_bytes
                 context.phase = STAGING
                 self._stage(context, new_bytes)
@@ -88,7 +87,7 @@ class Keep(Holdings):
         if context.tail != NETWORK:
             self.move_extra(context, NETWORK)
         context.settled = blocks
-        if not self._make_room(0, now=True):
+        if not self.make_room(0, now=True):
             self.discard(context, NO_ROOM)
             return
         if via_node or self._traffic is None or not new_bytes:
@@ -133,7 +132,7 @@ class Keep(Holdings):
         need = self._tree.sizes.span_bytes(context.settled, context.blocks - context.settled)
         if context.tail != NETWORK:
             need += context.extra_bytes
-        return self._make_room(need, now=self._spec.ssd is None)
+        return self.make_room(need, now=self._spec.ssd is None)
 
     def _written(self, context: Context, _: Move) -> None:
         self._pass(context)
@@ -171,7 +170,7 @@ class Keep(Holdings):
         context.owed_bytes += self.resize_extra(context, own_bytes)
         if self.used_bytes(NETWORK) > self._relief * self.capacity_bytes[NETWORK]:
             context.pins += 1
-            if not self._make_room(0, now=True):
+            if not self.make_room(0, now=True):
                 self.discard(context, NO_ROOM)
             context.pins -= 1
             self._relieve()
@@ -199,7 +198,7 @@ class Keep(Holdings):
             if need > self.capacity_bytes[NETWORK]:
                 self.discard(context, NO_ROOM)
                 continue
-            if not self._make_room(need, now=self._spec.ssd is None):
+            if not self.make_room(need, now=self._spec.ssd is None):
                 return
             del self.waiting[context]
             self._tree.hold(context.chain, context.settled, context.blocks, NETWORK)
@@ -259,7 +258,7 @@ class Keep(Holdings):
         return left
 
     # ------------------------------------------------ room
-    def _make_room(self, need: int, *, now: bool) -> bool:
+    def make_room(self, need: int, *, now: bool) -> bool:
         """Make room in the network tier; tell whether it is there. `now`: by discarding, if there is no other way."""
         limit = self.capacity_bytes[NETWORK]
         while self.used_bytes(NETWORK) + need > limit:
@@ -268,8 +267,8 @@ class Keep(Holdings):
             victim = self._victim(NETWORK)
             if victim is None:
                 return False
-            if (now and self._traffic is not None) or not self._demote(victim):
-                self.discard(victim, CAPACITY)
+            if (now and self._traffic is not None) or not self.demote(victim):
+                self._evict(victim)
         return True
 
     def _relieve(self) -> None:
@@ -279,16 +278,16 @@ class Keep(Holdings):
         limit = HIGH_WATER * self.capacity_bytes[NETWORK]
         while self.used_bytes(NETWORK) - self._leaving_bytes > limit:
             victim = self._victim(NETWORK)
-            if victim is None or not self._demote(victim):
+            if victim is None or not self.demote(victim):
                 return
 
     def _victim(self, tier: int) -> Context | None:
-        shelf = self._shelves[tier]
+        shelf = self.shelves[tier]
         if self.rules.order == "value":
             return shelf.least_valued(self._clock.now(), self.rules.discard_after_s)
         return shelf.oldest()
 
-    def _demote(self, context: Context) -> bool:
+    def demote(self, context: Context) -> bool:
         """Begin to send a context at rest from the network tier to SSD; tell whether SSD takes it."""
         size = self.size_bytes(context)
         if self._spec.ssd is None or size > self.capacity_bytes[SSD]:
@@ -297,7 +296,7 @@ class Keep(Holdings):
             victim = self._victim(SSD)
             if victim is None:
                 return False
-            self.discard(victim, CAPACITY)
+            self._evict(victim)
         self._tree.hold(context.chain, 0, context.blocks, SSD)
         self._extra_bytes[SSD] += context.extra_bytes
         self._leaving_bytes += size
@@ -312,9 +311,9 @@ class Keep(Holdings):
         self._leaving_bytes -= self.size_bytes(context)
         self._tree.release(context.chain, 0, context.blocks, NETWORK)
         self._extra_bytes[NETWORK] -= context.extra_bytes
-        self._shelves[NETWORK].take(context)
+        self.shelves[NETWORK].take(context)
         context.home = context.tail = SSD
-        self._shelves[SSD].rows[context.kind][context.key] = context
+        self.shelves[SSD].rows[context.kind][context.key] = context
         context.move = None
         context.phase = AT_REST
         self.ledger.demoted += 1
@@ -327,24 +326,11 @@ class Keep(Holdings):
         self.forget(context)
         self.ledger.gave_up(context, reason, context.blocks, self._tree.sizes)
 
-    # ------------------------------------------------ the law's word
-    def sweep(self) -> None:
-        """Apply the rules to whatever lies on the shelves: old contexts go a tier down, or go."""
-        now_s = self._clock.now()
-        for tier in (NETWORK, SSD):
-            for kind in KINDS:
-                life_s, hot_s = self.rules.life_s(kind), self.rules.hot_s(kind)
-                for context in list(self._aged(tier, kind, min(life_s, hot_s if tier == NETWORK else math.inf))):
-                    if now_s - context.since_s >= life_s:
-                        self.discard(context, ABANDONED if life_s <= 0.0 else EXPIRED)
-                    else:
-                        self._demote(context)
-        self._make_room(0, now=True)
-        self.serve()
-
-    def _aged(self, tier: int, kind: str, after_s: float) -> Iterator[Context]:
-        now_s = self._clock.now()
-        for context in self._shelves[tier].of(kind):
-            if now_s - context.since_s < after_s:
-                return
-            yield context
+    def _evict(self, context: Context) -> None:
+        """Give up the leaf of a context at rest, or all of it where contexts are kept whole or little is left."""
+        blocks = self._spec.evict_blocks
+        if not blocks or blocks >= context.blocks:
+            self.discard(context, CAPACITY)
+            return
+        self.ledger.gave_up(context, CAPACITY, blocks, self._tree.sizes)
+        self.trim(context, blocks)

@@ -39,7 +39,7 @@ class KvLedger:
     def gave_up(self, context: Context, reason: str, blocks: int, sizes: BlobSizes) -> None:
         """Count the last `blocks` blocks of a context that was given up; what others share of them is not lost."""
         whole = blocks == context.blocks
-        self.evicted[context.home, reason] += 1
+        self.evicted[context.home, reason] += reason != CAPACITY or whole
         self.evicted_tokens[reason] += context.tokens if whole else blocks * context.chain.block_tokens
         self.evicted_bytes[reason] += sizes.span_bytes(context.blocks - blocks, blocks) + context.extra_bytes * whole
 

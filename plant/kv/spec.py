@@ -80,6 +80,8 @@ class KvSpec:
         Parts, by layers, in which a fill takes its cached state: part k + 1 moves while part k computes. 1: all first.
     hbm_price_per_byte_s : float
         Cost of keeping one byte in accelerator memory for one second.
+    evict_tokens : int
+        What the oldest context gives up at a time, from its end, when a tier must have room; 0: all of it.
     typical_tokens : float
         A context of the workload to come; a plant that could hold none is refused. 0: unknown.
     placement : {"direct", "cpu"}
@@ -104,6 +106,7 @@ class KvSpec:
     per_object_s: float = 0.0
     stages: int = 1
     hbm_price_per_byte_s: float = 0.0
+    evict_tokens: int = 0
     typical_tokens: float = 0.0
     placement: Literal["direct", "cpu"] = "direct"
 
@@ -134,6 +137,11 @@ class KvSpec:
             snapshot_bytes=self.snapshot_bytes,
             snapshot_blocks=max(1, self.snapshot_tokens // self.block_tokens),
         )
+
+    @property
+    def evict_blocks(self) -> int:
+        """Blocks of one eviction; 0: the whole context."""
+        return -(-self.evict_tokens // self.block_tokens)
 
     @property
     def timed(self) -> bool:

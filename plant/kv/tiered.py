@@ -21,6 +21,7 @@ from plant.kv.shelves import BUSY, Context, Returns
 from plant.kv.spec import NETWORK, NODE, SSD, TIER_NAMES, KvSpec
 from plant.kv.store import last_places
 from plant.kv.succession import Succession, shared_with
+from plant.kv.sweep import sweep
 from plant.kv.traffic import Traffic
 from plant.kv.tree import BlobTree
 from plant.links import SharedLink
@@ -116,7 +117,7 @@ class TieredStore:
         ledger.asked_tokens += turn.prompt_tokens
         ledger.cached_tokens += cached_tokens
         ledger.computed_bytes += (turn.prompt_tokens - cached_tokens) * self.spec.bytes_per_token
-        if context is None and known:  # it was discarded: what it held is computed anew
+        if known and (context is None or context.tokens < known):  # what was discarded of it is computed anew
             ledger.rebuilt_tokens += max(0, min(known, turn.prompt_tokens) - cached_tokens)
         if self.traffic is None or not cached_tokens:
             if cached_tokens:
@@ -204,7 +205,7 @@ class TieredStore:
         if tokens is not None:
             keep.capacity_bytes[NETWORK] = min(tokens * self.spec.bytes_per_token, keep.physical_bytes[NETWORK])
             tokens = math.floor(keep.capacity_bytes[NETWORK] / self.spec.bytes_per_token)
-        keep.sweep()
+        sweep(keep)
         return replace(command, capacity_tokens=tokens)
 
     def readings(self) -> tuple[TierReading, ...]:

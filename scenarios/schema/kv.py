@@ -37,7 +37,9 @@ class KvPart(Part):
     there are beside the network's: by default those with a table, or with `hardware` both. `engine_block_tokens`: the
     engine reuses whole blocks of its own, so what is cached is rounded down.
     `snapshot_bytes`: a hybrid's recurrent state, kept every `snapshot_tokens` and at the end of each context; its
-    prefix can be resumed only there. `stages`: parts by layers in which state arrives while a fill computes.
+    prefix can be resumed only there. `evict_tokens`: what the oldest context gives up at a time, from its end, when a
+    tier must have room; 0: contexts are kept whole. `stages`: parts by layers in which state arrives while a fill
+    computes.
     """
 
     bytes_per_token: Positive
@@ -58,6 +60,7 @@ class KvPart(Part):
     stripe_bytes: Count = 16 << 20
     efficiency_ratio: Annotated[float, Field(gt=0.0, le=1.0)] = MEASURED_EFFICIENCY
     per_object_s: NotNegative = 0.0
+    evict_tokens: Annotated[int, Field(ge=0)] = 0
     stages: Count = 1
     placement: Literal["direct", "cpu"] = "direct"
     hbm_price_per_gb_hour: NotNegative = 0.0

@@ -42,6 +42,7 @@ class StoreLaws(RuleBasedStateMachine):
         stages=st.integers(1, 3),
         snapshots=st.booleans(),
         nodes=st.sampled_from((1, 4)),
+        leaf=st.sampled_from((0, 8)),
     )
     def build(
         self,
@@ -53,6 +54,7 @@ class StoreLaws(RuleBasedStateMachine):
         stages: int,
         snapshots: bool,
         nodes: int,
+        leaf: int,
     ) -> None:
         block = BYTES * BLOCK
         rate = {"bytes_per_s": 40 * block} if timed else {}
@@ -66,6 +68,7 @@ class StoreLaws(RuleBasedStateMachine):
             hot_holders=2,
             nic_bytes_per_s=60 * block if timed else float("inf"),
             stages=stages,
+            evict_tokens=leaf * BLOCK,
             snapshot_bytes=int(block) if snapshots else 0,
             snapshot_tokens=8 * BLOCK,
         )
@@ -219,7 +222,7 @@ class StoreLaws(RuleBasedStateMachine):
         assert [store.keep.used_bytes(tier) for tier in (NODE, NETWORK, SSD)] == [0, 0, 0]
         assert store.traffic is None or len(store.traffic) == 0
         assert store.caches is None or not any(store.caches.used_bytes)
-        assert not any(len(shelf) for shelf in store.keep._shelves)
+        assert not any(len(shelf) for shelf in store.keep.shelves)
         assert abs(store.keep.staging_bytes) < 1e-6
 
 
@@ -231,7 +234,7 @@ def test_a_long_storm_reaches_every_path_and_breaks_no_law() -> None:
     """Chance alone seldom fills SSD or a rack's cache: a long seeded storm in a tight store does."""
     chance = Random(20260930)
     storm = StoreLaws()
-    storm.build(node=90, network=150, ssd=200, timed=True, caches=True, stages=2, snapshots=True, nodes=1)
+    storm.build(node=90, network=150, ssd=200, timed=True, caches=True, stages=2, snapshots=True, nodes=1, leaf=0)
     for step in range(3000):
         which = chance.randrange(6)
         if chance.random() < 0.45:
@@ -261,3 +264,21 @@ def test_a_long_storm_reaches_every_path_and_breaks_no_law() -> None:
     ]
     storm.teardown()
     assert not unreached
+
+
+def test_the_oldest_context_loses_its_leaf_first_and_what_is_left_is_still_found() -> None:
+    capacity, leaf = 40, 8
+    spec = KvSpec(bytes_per_token=1.0, network=TierSpec(capacity_bytes=capacity * BLOCK), evict_tokens=leaf * BLOCK)
+    store = TieredStore(HeapClock(), spec)  # type: ignore[arg-type]  # a heap is clock enough
+    old, young = Session(1), Session(2)
+    for session in (old, young):
+        store.put(turn(session.scope, session.grow(25), 25 * BLOCK), 25 * BLOCK, WorkerId(0), "tool")
+    assert store.match(old.chain()) == (25 - 2 * leaf) * BLOCK  # ten blocks were missing: two leaves
+    assert store.match(young.chain()) == 25 * BLOCK
+    view = turn(1, old.grow(1), 26 * BLOCK)
+    cached = store.match(view.context)
+    store.fetch(view, cached, WorkerId(0), lambda _: None, None)
+    assert store.ledger.rebuilt_tokens == 25 * BLOCK - cached
+    store.put(view, 26 * BLOCK, WorkerId(0), "tool")
+    assert store.match(old.chain()) == 26 * BLOCK
+    assert store.keep.used_bytes(NETWORK) <= capacity * BLOCK

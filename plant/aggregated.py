@@ -32,6 +32,7 @@ class AggregatedBatch(ContinuousBatch):
     def claim(self, job: Job) -> None:
         """Let a held turn decode from the next boundary on; at least one step remains."""
         del self._held[job.turn.turn_id]
+        job.filling = False
         self._returning.append(job)
         self._wake(self._clock.now())
 

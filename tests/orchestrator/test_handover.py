@@ -109,13 +109,16 @@ class House:
         return sum(pool.tokens_total for pool in self.plant.read().pools.values() if pool.role is not Role.FILL)
 
 
-def alone(drain: str, flips: bool) -> House:
+SPLIT = ((FILL, 1), (DECODE, 2), (SPARE, 2))
+
+
+def alone(drain: str, flips: bool, parts: Any = SPLIT) -> House:
     """One turn of 401 tokens on one of two decode workers; at 1 s one worker is enough (`flips`)."""
 
     async def main(clock: VirtualClock) -> House:
-        parts = ((FILL, 1), (DECODE, 2), (SPARE, 2))
+        name = parts[-2][0].name
         return await House(
-            clock, [Coming(0.0, output_tokens=401)], drain, parts, Wants("decode", 2, 1 if flips else 2)
+            clock, [Coming(0.0, output_tokens=401)], drain, parts, Wants(name, 2, 1 if flips else 2)
         ).run()
 
     return run_virtual(main)
@@ -140,6 +143,17 @@ def test_a_turn_that_migrates_loses_the_seconds_of_its_transfer_and_nothing_else
     assert 1.0 <= left_s < 1.0 + TIMES.step_s(1, 400)
     assert moves.at("loading") == [pytest.approx(left_s + transfer_s)]
     assert (moves.made.handover.moved_turns, moves.made.handover.refilled_turns) == (1, 0)
+
+
+def test_a_turn_moves_between_aggregated_workers_too() -> None:
+    parts = ((BOTH, 2), (SPARE, 2))
+    stays, moves = alone("migrate", False, parts).sink.rows[0], alone("migrate", True, parts)
+    transfer_s = moves.sink.rows[0]["ended_s"] - stays["ended_s"]
+    generated = transfer_s * RATE / BOTH.kv_bytes_per_token - PROMPT
+    assert generated == pytest.approx(round(generated), abs=1e-6)
+    assert generated > 0
+    assert moves.made.handover.moved_turns == 1
+    assert moves.at("loading") == [pytest.approx(moves.at("draining")[0] + transfer_s, abs=TIMES.step_s(1, 500))]
 
 
 def test_a_turn_that_is_filled_again_pays_for_all_that_it_had() -> None:

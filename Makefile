@@ -31,7 +31,7 @@ bench: $(VENV)/dev.stamp  ## performance in units of one plain heap event
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-enable --benchmark-only -q
 
 calibrate: $(VENV)/dev.stamp  ## the verdict's thresholds against a thousand null series; takes long
-	$(BIN)/python -m scenarios.verdict.calibrate
+	$(BIN)/python -m scenarios.calibrate
 
 clean:
 	rm -rf $(VENV) runs .mypy_cache .ruff_cache .hypothesis

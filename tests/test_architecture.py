@@ -23,7 +23,7 @@ LAYERS = (
     ("report",),
     ("leaderboard",),
     ("suite",),
-    ("api", "compare", "sweep", "judge", "analyze", "identify", "plan", "demo", "testing"),
+    ("api", "calibrate", "compare", "sweep", "judge", "analyze", "identify", "plan", "demo", "testing"),
     ("run", "conformance", "trace"),
     ("verdict",),
     ("build",),

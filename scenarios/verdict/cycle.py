@@ -75,7 +75,8 @@ def best_candidate(mean: Floats, high_pass: bool) -> Candidate | None:
         x = correlation.detrend(correlation.rebin(mean, factor), high_pass)
         acf = correlation.autocorrelation(x)
         height, lag, tries = _dominant(acf)
-        if lag >= SAMPLES_LEAST or (level == 0 and lag >= 2):
+        # Of a period of two or three humps each needs its samples: one that falls between bins looks lower than it is.
+        if lag / tries >= SAMPLES_LEAST or (level == 0 and lag >= 2):
             found.append((height, lag, tries, factor, x, acf))
     if not found:
         return None

@@ -1,29 +1,22 @@
-"""Calibrate the verdict: `python -m scenarios.verdict.calibrate` writes the table that the tests hold the code to.
-
-A thousand and more null series must give at most 4 false alarms in a thousand; every known cycle must be found, with
-its period within 1 %; and the power curve says how small and how short a cycle is still found in noise.
+"""Nulls and cycles by formula, a family a name: red noise, reflected walks, slow waves, pools in small steps; the power
+curve. A family's generator depends on its name and the seed alone.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
 from scenarios.verdict import specimens as known
 from scenarios.verdict.decide import judge_signal
-from scenarios.verdict.thresholds import THRESHOLDS
 from scenarios.verdict.words import Floats, Series, SignalVerdict
 
-COMMAND = "python -m scenarios.verdict.calibrate"
-SEED = 20260
+# Another seed than the one under which thresholds were chosen: what is counted here had no part in that.
+SEED = 20261201
 ROWS, BINS, STEP_S = 60, 4000, 0.25
 # A null may be steady or constant; undecided is plain speaking too, but it is counted apart.
 ALARMS = frozenset({"unbounded", "driven", "echo", "limit_cycle", "quasi_cycle", "ringing"})
@@ -42,7 +35,7 @@ def nulls(rows: int, bins: int = BINS) -> Iterator[tuple[str, list[Series]]]:
     made |= {f"reflected_walk_{load}": partial(known.reflected_walk, load=load) for load in (0.8, 0.95)}
     made |= {f"diurnal_ar1_{phi}": partial(known.diurnal, phi=phi) for phi in (0.9, 0.98)}
     for name, make in made.items():
-        x = make(_rng(name), rows, bins)
+        x = make(rng_of(name), rows, bins)
         # Scaled so that the effect floors do not decide: a swing is measured against three standard deviations.
         stock = name.startswith("reflected")
         yield name, [Series(name=name, step_s=STEP_S, mean=y, scale=3 * float(y.std()), stock=stock) for y in x]
@@ -56,7 +49,7 @@ def pool_nulls(name: str, pool: known.Pool, load: float, rows: int, bins: int) -
     made = known.run_pool(
         pool,
         known.Control(law="open", base_per_s=load * full),
-        rng=_rng(name),
+        rng=rng_of(name),
         rows=rows,
         warmup_s=20 * pool.residence_s,
         window_s=bins * STEP_S,
@@ -77,13 +70,13 @@ def cycles(rows: int) -> Iterator[tuple[str, str, float, list[Series]]]:
     t = np.arange(BINS) * STEP_S
     for period in (3.7, 11.3, 33.4, 81.0):
         for name, shape in SHAPES.items():
-            rng = _rng(f"{name} {period}")
+            rng = rng_of(f"{name} {period}")
             phase = (t / period + rng.uniform(size=(rows, 1))) % 1.0
             noise = known.red_noise(rng, rows, BINS, 0.9) * np.sqrt(1 - 0.9**2)
             wave = 0.5 * shape(phase) + 0.25 * noise
             yield f"{name}_{period}s", "limit_cycle", period, [_plain(x, 1.0) for x in wave]
     pool = known.Pool(slots=512, residence_s=10, dead_time_s=10, stages=100)
-    ring = known.ring(_rng("ring"), rows=rows, members=512, pool=pool, window_s=1000)
+    ring = known.ring(rng_of("ring"), rows=rows, members=512, pool=pool, window_s=1000)
     yield "ring_erlang_100", "echo", 20.0, [_plain(x / 512, 1.0) for x in ring.busy]
 
 
@@ -100,7 +93,7 @@ def power(rows: int) -> list[dict[str, float]]:
     found = []
     for periods in PERIODS:
         for amplitude in AMPLITUDES:
-            rng = _rng(f"power {periods} {amplitude}")
+            rng = rng_of(f"power {periods} {amplitude}")
             noise = known.red_noise(rng, rows, 2000, 0.9) * np.sqrt(1 - 0.9**2)
             phase = 2 * np.pi * (rng.uniform(size=(rows, 1)) + np.arange(2000) * periods / 1999)
             words = [judge_signal(_plain(x, 3.0)).verdict for x in noise + amplitude * np.sin(phase)]
@@ -113,7 +106,8 @@ def _plain(x: Floats, scale: float) -> Series:
     return Series(name="x", step_s=STEP_S, mean=x, scale=scale)
 
 
-def _rng(name: str) -> np.random.Generator:
+def rng_of(name: str) -> np.random.Generator:
+    """Return the generator of a name."""
     digest = hashlib.sha256(name.encode()).digest()
     return np.random.default_rng([SEED, int.from_bytes(digest[:8], "big")])
 
@@ -126,7 +120,10 @@ def null_row(family: list[Series]) -> dict[str, float]:
 
 
 def cycle_row(word: str, period_s: float, family: list[Series]) -> dict[str, float]:
-    """Return how many of a family were found, under which period."""
+    """Return how many of a family were found, how many under their own name, and the worst period.
+
+    A wave in noise over a dozen periods may be read as kept up by that noise: it is found all the same.
+    """
     echo = word == "echo"
     flows = [one.mean for one in family] if echo else [None] * len(family)
     found: list[SignalVerdict] = [
@@ -135,43 +132,10 @@ def cycle_row(word: str, period_s: float, family: list[Series]) -> dict[str, flo
         for one, flow in zip(family, flows)
     ]
     errors = [abs((one.period_s or np.inf) / period_s - 1) for one in found]
-    hits = sum(one.verdict == word for one in found)
-    return {"series": len(family), "found": hits, "worst_period_error_ratio": _short(max(errors))}
+    hits, named = sum(one.oscillates for one in found), sum(one.verdict == word for one in found)
+    return {"series": len(family), "found": hits, "named": named, "worst_period_error_ratio": short(max(errors))}
 
 
-def _short(value: float) -> float:
+def short(value: float) -> float:
+    """Return a number to three digits, for the table."""
     return float(f"{value:.3g}")
-
-
-def table() -> dict[str, object]:
-    """Run the whole calibration and return its table, digest included."""
-    null_rows = {name: null_row(family) for name, family in nulls(ROWS)}
-    cycle_rows = {name: cycle_row(word, period, family) for name, word, period, family in cycles(20)}
-    body: dict[str, object] = {
-        "thresholds": asdict(THRESHOLDS),
-        "nulls": null_rows,
-        "nulls_total": {
-            key: int(sum(row[key] for row in null_rows.values())) for key in ("series", "false_alarms", "undecided")
-        },
-        "cycles": cycle_rows,
-        "power": power(60),
-    }
-    text = json.dumps(body, sort_keys=True)
-    return {"command": COMMAND, "seed": SEED, "digest": hashlib.sha256(text.encode()).hexdigest(), **body}
-
-
-def main(path: Path) -> int:
-    """Write the table; return 1 when a promise is broken."""
-    made = table()
-    path.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
-    total, cycle_rows = made["nulls_total"], made["cycles"]
-    assert isinstance(total, dict)
-    assert isinstance(cycle_rows, dict)
-    missed = [name for name, row in cycle_rows.items() if row["found"] < row["series"]]
-    off = [name for name, row in cycle_rows.items() if row["worst_period_error_ratio"] > 0.01]
-    sys.stdout.write(f"{total['false_alarms']} false alarms in {total['series']} nulls; missed {missed}; off {off}\n")
-    return int(1000 * total["false_alarms"] > 4 * total["series"] or bool(missed) or bool(off))
-
-
-if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("docs/verdict_calibration.json")))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from plant.kv.chains import BlobSizes
 from plant.kv.shelves import Context
-from plant.kv.spec import TIER_NAMES
+from plant.kv.spec import NETWORK, SSD, TIER_NAMES
 from plant.kv.traffic import CACHE
 
 # Why a context was given up. NO_ROOM: never stored, as everything in its way was in use.
@@ -29,7 +29,7 @@ class KvLedger:
         self.hit_tokens = dict.fromkeys((CACHE, *range(len(TIER_NAMES))), 0)
         self.evicted = {(tier, reason): 0 for tier in range(len(TIER_NAMES)) for reason in REASONS}
         self.evicted_tokens = dict.fromkeys(REASONS, 0)
-        self.evicted_bytes = dict.fromkeys(REASONS, 0)
+        self.evicted_bytes = dict.fromkeys(self.evicted, 0)
         self.demoted = self.promoted = 0
         self.idle_hbm_byte_s = 0.0
         self.taken_bytes = dict.fromkeys(self.hit_tokens, 0)
@@ -41,7 +41,9 @@ class KvLedger:
         whole = blocks == context.blocks
         self.evicted[context.home, reason] += reason != CAPACITY or whole
         self.evicted_tokens[reason] += context.tokens if whole else blocks * context.chain.block_tokens
-        self.evicted_bytes[reason] += sizes.span_bytes(context.blocks - blocks, blocks) + context.extra_bytes * whole
+        self.evicted_bytes[context.home, reason] += (
+            sizes.span_bytes(context.blocks - blocks, blocks) + context.extra_bytes * whole
+        )
 
     def evicted_from(self, tier: int) -> int:
         """Return the contexts given up in a tier, for whatever reason."""
@@ -62,7 +64,10 @@ class KvLedger:
         for reason in REASONS:
             yield f"evicted.{reason}", sum(self.evicted[tier, reason] for tier in range(len(TIER_NAMES)))
             yield f"evicted_tokens.{reason}", self.evicted_tokens[reason]
-            yield f"evicted_bytes.{reason}", self.evicted_bytes[reason]
+            sizes = (size for (_, why), size in self.evicted_bytes.items() if why == reason)
+            yield f"evicted_bytes.{reason}", sum(sizes)
+        for tier in (NETWORK, SSD):  # nothing is at home in a node
+            yield f"given_up_bytes.{TIER_NAMES[tier]}", sum(self.evicted_bytes[tier, reason] for reason in REASONS)
         yield "demoted", self.demoted
         yield "promoted", self.promoted
         yield "hbm_idle_byte_s", self.idle_hbm_byte_s

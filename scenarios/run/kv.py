@@ -92,7 +92,6 @@ def _mean(values: np.ndarray) -> float | None:
 
 def _flows(gained: dict[str, float]) -> list[dict[str, Any]]:
     """Return what flowed between places, in bytes: computed, accelerators, the tiers, discarded."""
-    given_up = sum(size for name, size in gained.items() if name.startswith("evicted_bytes."))
     staged = gained["written_bytes.node"]
     into_network = gained["written_bytes.network"]
     flows = [("computed", "accelerators", gained["computed_bytes"])]
@@ -103,6 +102,6 @@ def _flows(gained: dict[str, float]) -> list[dict[str, Any]]:
         ("node", "network", min(staged, into_network)),
         ("accelerators", "network", max(0.0, into_network - staged)),
         ("network", "ssd", gained["written_bytes.ssd"]),
-        ("network", "discarded", given_up),
+        *((tier, "discarded", gained[f"given_up_bytes.{tier}"]) for tier in ("network", "ssd")),
     ]
     return [{"from": source, "to": target, "bytes": size} for source, target, size in flows if size > 0.0]

@@ -98,7 +98,7 @@ class Pool:
         self.heap = None
 
     def changed(self, worker: Worker) -> None:
-        """Note that a worker's load has changed; no note is needed while `heap` is None."""
+        """Note that a worker's load has fallen, or its slots changed; no note is needed while `heap` is None."""
         heap = self.heap
         if heap is not None:
             if len(heap) > 4 * len(self.workers) + HEAP_FLOOR:
@@ -177,7 +177,8 @@ class Pool:
     def least_loaded(self) -> Worker | None:
         """Return the open worker with the fewest turns.
 
-        The heap may hold stale entries; they are dropped as they surface. So are full workers: `free` puts them back.
+        Every worker has an entry of its load or less: a fall is noted, a rise is found out when the entry surfaces.
+        Other stale entries are dropped then, and so are full workers: `free` puts them back.
         """
         heap = self.heap
         if heap is None:
@@ -186,9 +187,12 @@ class Pool:
         while heap:
             load, worker_id = heap[0]
             worker = self.by_id.get(worker_id)
-            if worker is not None and worker.load_turns == load and worker.open():
+            if worker is None or worker.load_turns < load or not worker.open():
+                heapq.heappop(heap)
+            elif worker.load_turns > load:
+                heapq.heapreplace(heap, (worker.load_turns, worker_id))
+            else:
                 return worker
-            heapq.heappop(heap)
         return None
 
     def set_slots(self, matches: Callable[[WorkerInfo], bool], slots: int) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from orchestrator.turn import new
+
 
 class Bin(NamedTuple):
     """Time-weighted mean, and the extremes, of a level within one bin."""
@@ -53,4 +55,4 @@ class Level:
             mean = low
         elif mean > high:
             mean = high
-        return Bin(mean, low, high)
+        return new(Bin, (mean, low, high))

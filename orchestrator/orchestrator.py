@@ -18,7 +18,7 @@ from orchestrator.control import Law, Loops
 from orchestrator.dispatch import Pool
 from orchestrator.handover import Handover
 from orchestrator.journey import Journey
-from orchestrator.ledger import RETIRED, Ledger, Turn
+from orchestrator.ledger import RETIRED, WAITING, Ledger, Turn
 from orchestrator.levels import Level
 from orchestrator.ports import Plant, Router, Source, WorkerInfo
 from orchestrator.reconfigure import ReconfigureSpec, Roster
@@ -247,7 +247,8 @@ class Orchestrator:
         self.recorder.turn(turn)
         retired = turn.stage is RETIRED
         self._source.ended(turn_id, turn.ended_s, "retired" if retired else turn.bucket)
-        self._door.pump()
+        if self.ledger.levels[WAITING].value:
+            self._door.pump()
         if retired and self.loops.awaited:
             self.loops.happened("retirement")
         if not self._turns:

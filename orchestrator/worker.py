@@ -72,9 +72,6 @@ class Worker:
         """Add a turn to the load."""
         self.load_turns += 1
         self.load_tokens += turn.prompt_tokens
-        for pool in self.pools:
-            if pool.heap is not None:
-                pool.changed(self)
 
     def free(self, turn: Turn) -> None:
         """Take a turn off the load, and let the lines of its pools move up."""

@@ -198,7 +198,7 @@ class Pool:
     def set_slots(self, matches: Callable[[WorkerInfo], bool], slots: int) -> None:
         """Change the slots of every worker that matches (a batching command; not on any turn's path)."""
         for worker in self.workers:
-            if matches(worker.info):
+            if worker.slots != slots and matches(worker.info):
                 worker.set_slots(slots)
                 self.changed(worker)
         self.serve()

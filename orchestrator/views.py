@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.ports import PoolView, WorkerView
 from orchestrator.rng import GOLDEN, MASK, finalise
-from orchestrator.turn import KvChain, TurnView, WorkerId
+from orchestrator.turn import KvChain, TurnView, WorkerId, new
 from orchestrator.worker import Worker
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class View:
     def _as_view(self, worker: Worker) -> WorkerView:
         info = worker.info
         load, tokens = self.load(worker), self.load_tokens(worker)
-        return WorkerView(info.worker, info.rack, info.configuration, info.slots, load, tokens)
+        return new(WorkerView, (worker.id, info.rack, info.configuration, worker.slots, load, tokens))
 
     def open(self, worker: WorkerId) -> bool:
         """Tell whether the worker is open, as this view knows it."""

@@ -17,7 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from orchestrator.clock import Clock
 from orchestrator.rng import mix, uniform
-from orchestrator.turn import ClassName, TurnId, TurnView
+from orchestrator.turn import ClassName, TurnId, TurnView, new
 from plant.truth import Truths, TurnTruth
 from scenarios.workloads.script import Node, Script
 
@@ -253,11 +253,12 @@ class Player:
             key, output_tokens = mix(key, tree.warm_sent), 1
         self._live[turn_id] = (tree, s, k)
         draws = tuple(uniform(stage.draw_stream, key, j) for j in range(stage.draws)) if stage.draws else ()
-        stage.truths[turn_id] = TurnTruth(output_tokens, draws, part.service_s[k], part.waits_for[k])
+        stage.truths[turn_id] = new(TurnTruth, (output_tokens, draws, part.service_s[k], part.waits_for[k]))
         session = tree.key & SESSION_MASK if s == 0 else tree.keys[s] & SESSION_MASK
         chain = part.chain(k, tree.scope, tree.script.block_tokens)
         now_s = stage.clock.now()
-        self._arrive(TurnView(turn_id, key, stage.class_name, session, k, now_s, part.prompt_tokens[k], chain))
+        view = (turn_id, key, stage.class_name, session, k, now_s, part.prompt_tokens[k], chain)
+        self._arrive(new(TurnView, view))
 
     def _abandon(self, tree: Tree) -> None:
         tree.abandoned = True

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from orchestrator.rng import mix
-from orchestrator.turn import KvChain, KvRun
+from orchestrator.turn import KvChain, KvRun, new
 from scenarios.workloads import blocks
 from scenarios.workloads.blocks import Run
 from scenarios.workloads.record import STOPS, Conversation, Corpus, Stream
@@ -43,10 +43,10 @@ class Part:
 
     def chain(self, k: int, scope: int, block_tokens: int) -> KvChain:
         """Return the prompt's chain under this play's scope: a shared head where there is one, then its own runs."""
-        own = [KvRun(scope, first, count) for first, count in self.runs[k]]
+        own = [new(KvRun, (scope, first, count)) for first, count in self.runs[k]]
         if self.headed[k] and self.head is not None:
-            return KvChain((self.head, *own), block_tokens)
-        return KvChain(tuple(own), block_tokens)
+            own.insert(0, self.head)
+        return new(KvChain, (tuple(own), block_tokens))
 
 
 @dataclass(frozen=True, slots=True)

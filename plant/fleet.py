@@ -31,6 +31,16 @@ from plant.staging import Dock, LeftKv
 Engine = ContinuousBatch | FillWorker | RecordedWorker
 
 
+FILLS = (*FILL_ROLES, Role.AGGREGATED)
+DECODES = (Role.DECODE, Role.AGGREGATED)
+
+
+def _largest(specs: Sequence[ConfigurationSpec], roles: tuple[Role, ...]) -> float:
+    """Return the positions of the largest memory among workers of these roles; 0 where there is none."""
+    capacities = [spec.kv_capacity_tokens for spec in specs if spec.role in roles]
+    return max((math.inf if tokens is None else float(tokens) for tokens in capacities), default=0.0)
+
+
 class Site:
     """One worker: its rack, what it serves now, its engine (None: none is loaded) and its dock."""
 
@@ -109,16 +119,14 @@ class Fleet:
         self._facts.append(PlantFact(kind, self._clock.now(), info, detail))
 
     def _measure(self) -> None:
-        """Note the largest context that a present worker could fill, and could decode (math.inf: not modelled)."""
-        self.fillable_tokens = self.decodable_tokens = 0.0
-        for pool in self.pools.values():
-            spec = pool.spec
-            if (pool.active or pool.pending) and spec.role is not Role.IDLE:
-                capacity = math.inf if spec.kv_capacity_tokens is None else float(spec.kv_capacity_tokens)
-                if spec.role is not Role.DECODE:
-                    self.fillable_tokens = max(self.fillable_tokens, capacity)
-                if spec.role not in FILL_ROLES:
-                    self.decodable_tokens = max(self.decodable_tokens, capacity)
+        """Note the largest context that a worker could fill, and could decode (math.inf: not modelled).
+
+        Of those that are present; where none is, of those that may come back: a turn waits for them.
+        """
+        prepared = [pool.spec for pool in self.pools.values()]
+        present = [pool.spec for pool in self.pools.values() if pool.active or pool.pending]
+        self.fillable_tokens = _largest(present, FILLS) or _largest(prepared, FILLS)
+        self.decodable_tokens = _largest(present, DECODES) or _largest(prepared, DECODES)
 
     # ------------------------------------------------ reconfiguration
     def reconfigure(self, site: Site, to: ConfigurationName) -> asyncio.Future[Ready]:

@@ -169,6 +169,22 @@ def test_a_withdrawn_decode_frees_memory_for_whoever_asks_at_that_instant() -> N
     run_virtual(main)
 
 
+def test_a_turn_fits_while_its_workers_are_away_and_may_come_back() -> None:
+    small = configuration("small", Role.AGGREGATED, kv_capacity_tokens=500)
+    fault = FaultSpec(kind="lost", at_s=0.5, until_s=2.0, worker=0)
+
+    async def main(clock: VirtualClock) -> None:
+        turns = Turns()
+        plant = cluster(clock, turns.truths, (small, 1), faults=[fault])
+        for at_s, active in ((0.0, 1), (1.0, 0), (3.0, 1)):
+            await clock.sleep_until(at_s)
+            assert plant.read().pools["small"].active_workers == active
+            assert plant.fits(turns.make(499, 2))
+            assert not plant.fits(turns.make(500, 2))
+
+    run_virtual(main)
+
+
 def test_a_context_too_large_for_every_worker_overflows_and_is_told_apart_from_a_full_one() -> None:
     small = configuration("small", Role.AGGREGATED, kv_capacity_tokens=500)
 

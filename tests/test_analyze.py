@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import scenarios.analyze.analysis as analysis
 from scenarios.analyze import analyze, tolerance
+from scenarios.analyze.analysis import beside
 from scenarios.analyze.verify import disagreements
 from scenarios.cli import app
 from scenarios.errors import UserError
@@ -187,3 +188,12 @@ def test_one_candidate_can_be_analysed_alone() -> None:
     strange = CliRunner().invoke(app, ["analyze", "full_empty_reference", "--candidate", "credit"])
     assert isinstance(strange.exception, UserError)
     assert "did you mean `credit_n`" in str(strange.exception)
+
+
+def test_an_idle_slot_is_a_loss_beside_a_run_only_while_work_waits_for_it() -> None:
+    gated = beside(load("full_empty_reference"), "retirement_gate", {})
+    open_loop = beside(load("open_loop_null"), "hold", {})
+    assert gated is not None and open_loop is not None
+    assert gated["loss_ratio"] == pytest.approx(0.2135, abs=0.001)
+    assert open_loop["loss_ratio"] is None
+    assert open_loop["decode_utilization_ratio"] == pytest.approx(0.78, abs=0.01)

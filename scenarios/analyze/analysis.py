@@ -147,11 +147,14 @@ def beside(scenario: Scenario, candidate: str, summary: Mapping[str, Any]) -> di
     if expected is None or expected.verdict is None:
         return None
     used = expected.utilization_ratio
+    # An idle slot is a loss only while work waits for it.
+    endless = plant is not None and plant.arrivals_per_s is None
     return {
+        "signal": expected.signal,
         "verdict": expected.verdict,
         "period_s": expected.period_s,
         "decode_utilization_ratio": used,
-        "loss_ratio": None if used is None else 1.0 - used,
+        "loss_ratio": 1.0 - used if used is not None and endless else None,
         "mechanism": expected.mechanism,
     }
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 NONE = "–"
+WORTH_SAYING = 0.005  # a smaller loss is not told, as in a headline
 HEADINGS = (
     "candidate",
     "verdict",
@@ -81,15 +82,16 @@ def _get(summary: Mapping[str, Any], *path: str) -> Any:  # JSON
 
 
 def theory_text(theory: Mapping[str, Any] | None) -> str:
-    """Say what theory expects: 'limit cycle, period 33.5 s, cost 21.4 %'."""
+    """Say what theory expects: 'limit cycle, period 33.5 s, cost 21.4 %'; of the workers, where it speaks of them."""
     if not theory:
         return NONE
     parts = []
     if theory.get("verdict"):
-        parts.append(words(str(theory["verdict"])))
+        of = "workers " if theory.get("signal") == "workers_active" else ""
+        parts.append(of + words(str(theory["verdict"])))
     if theory.get("period_s") is not None:
         parts.append(f"period {seconds(float(theory['period_s']))}")
-    if theory.get("loss_ratio") is not None:
+    if (theory.get("loss_ratio") or 0.0) >= WORTH_SAYING:
         parts.append(f"cost {percent(float(theory['loss_ratio']))}")
     return ", ".join(parts) or NONE
 

@@ -15,6 +15,7 @@ from scenarios.errors import UserError, nearest
 from scenarios.schema.scenario import Scenario
 
 Raw = dict[str, Any]  # Any: what TOML holds
+OWN = ("reconfigure", "ready")  # tables of the scenario in whose place a candidate may state its own
 
 
 def library() -> dict[str, Path]:
@@ -86,6 +87,8 @@ def override(raw: Raw, key: str, value: str | Any) -> None:
         The path leads through something that is not there.
     """
     steps = key.split(".")
+    if steps[0] in OWN:
+        _refuse_hidden(raw, key, steps[0])
     here: Any = raw
     for depth, step in enumerate(steps[:-1]):
         here = _step_into(here, step, ".".join(steps[: depth + 1]))
@@ -97,6 +100,14 @@ def override(raw: Raw, key: str, value: str | Any) -> None:
         here[last] = parsed
     else:
         raise UserError(f"{key}: {'.'.join(steps[:-1])} is a value, not a table")
+
+
+def _refuse_hidden(raw: Raw, key: str, table: str) -> None:
+    """Refuse to set what no candidate would look at, because each states a table of its own."""
+    candidates = raw.get("candidates")
+    if isinstance(candidates, list) and candidates and all(isinstance(c, dict) and table in c for c in candidates):
+        named = candidates[0].get("name", 0)
+        raise UserError(f"every candidate states its own {table}; set candidates.{named}.{key}")
 
 
 def _step_into(here: Any, step: str, path: str) -> Any:
@@ -133,6 +144,8 @@ def _first(error: ValidationError, raw: Raw) -> str:
     kind, given = found["type"], found.get("input")
     if kind == "extra_forbidden":
         key = str(found["loc"][-1])
+        if key in _KEYS:
+            return f"{place}: is no key of this part, though there is one of that name elsewhere"
         return f"{place}: unknown key{nearest(key, _KEYS)}"
     if kind == "missing":
         return f"{place}: is missing"

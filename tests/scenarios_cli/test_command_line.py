@@ -265,6 +265,8 @@ def test_a_mistake_in_the_file_is_one_line_with_file_and_place_and_exit_two(
         (["run", "s.toml", "--set", "plant.slotz=3"], r"plant\.slotz: unknown key \(did you mean `slots`"),
         (["run", "s.toml", "--set", "candidates.gat.admission.kind=hold"], r"candidates\.gat: .*did you mean `gate`"),
         (["run", "s.toml", "--set", "seed.x=3"], r"--set seed\.x=3: "),
+        (["run", "s.toml", "--set", "plant.faults=[]"], r"plant\.faults: is no key of this part"),
+        (["run", "role_flips", "--set", "reconfigure.drain=wait"], r"set candidates\.\w+\.reconfigure\.drain"),
         (["run", "s.toml", "--candidate", "gate", "--out", "there"], r"there: the folder exists"),
         (["compare", "s.toml", "--out", "there"], r"there: the folder exists"),
         (["report", "there"], r"there"),

@@ -193,7 +193,8 @@ def test_one_candidate_can_be_analysed_alone() -> None:
 def test_an_idle_slot_is_a_loss_beside_a_run_only_while_work_waits_for_it() -> None:
     gated = beside(load("full_empty_reference"), "retirement_gate", {})
     open_loop = beside(load("open_loop_null"), "hold", {})
-    assert gated is not None and open_loop is not None
+    assert gated is not None
+    assert open_loop is not None
     assert gated["loss_ratio"] == pytest.approx(0.2135, abs=0.001)
     assert open_loop["loss_ratio"] is None
     assert open_loop["decode_utilization_ratio"] == pytest.approx(0.78, abs=0.01)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from typer.testing import CliRunner
 import scenarios.analyze.analysis as analysis
 from scenarios.analyze import analyze, tolerance
 from scenarios.analyze.analysis import beside
+from scenarios.analyze.prediction import Prediction
 from scenarios.analyze.verify import disagreements
 from scenarios.cli import app
+from scenarios.cli.analyze import only
 from scenarios.errors import UserError
 from scenarios.run.execute import run
 from scenarios.schema.load import load
@@ -123,8 +126,10 @@ def test_a_capacity_loop_is_judged_by_what_it_cannot_see_of_its_own_orders() -> 
     blind = found["pending_blind"]
     assert blind.facts["unseen_ticks"] == 2
     assert blind.margins["gain_margin"] == pytest.approx(0.618, abs=1e-3)
-    assert blind.period_s == pytest.approx(10 * 15.0)
+    assert blind.facts["critical_period_s"] == pytest.approx(10 * 15.0)
     assert "one overshoot" in found["pending_blind_window"].mechanism
+    # Without a verdict, or with a quiet one, no period is foretold.
+    assert {(one.verdict, one.period_s) for one in found.values()} == {(None, None)}
     assert found["pending_aware"].margins["gain_margin"] == pytest.approx(2.0)
     assert found["pending_aware"].period_s is None
     assert "no prediction" in found["mpc"].mechanism
@@ -198,3 +203,33 @@ def test_an_idle_slot_is_a_loss_beside_a_run_only_while_work_waits_for_it() -> N
     assert gated["loss_ratio"] == pytest.approx(0.2135, abs=0.001)
     assert open_loop["loss_ratio"] is None
     assert open_loop["decode_utilization_ratio"] == pytest.approx(0.78, abs=0.01)
+
+
+def test_a_candidate_without_a_comparable_prediction_says_why_and_a_difference_is_never_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    quiet = {"verdict": "constant", "period_s": None, "damping_ratio": None, "utilization_ratio": 0.1, "seeds": 1}
+    scenario = load("flap_thresholds")
+    monkeypatch.setattr(analysis, "measure", lambda *_: {one.name: quiet for one in scenario.candidates})
+    told = CliRunner().invoke(app, ["analyze", "flap_thresholds", "--verify"])
+    assert told.exit_code == 0
+    assert "not compared: theory says that some constant loads make it flap" in told.output
+    found = {one.candidate: one for one in analyze(scenario, verify=True)}
+    assert [found[name].agrees for name in ("pair_1_0_0_6", "pair_1_0_0_45", "consolidation_test")] == [
+        None,
+        True,
+        True,
+    ]
+    silent = analysis.Analysis(
+        candidate="x",
+        prediction=Prediction(mechanism="-"),
+        model=None,
+        source="-",
+        measured=quiet,
+        differences=("one",),
+    )
+    assert silent.agrees is False
+    assert replace(silent, differences=()).to_json()["not_compared"] == "theory makes no prediction of this law"
+    # A load that changes with time gives no constant load to speak of.
+    flips = analyze(only(load("role_flips"), ["wait"]))[0].prediction
+    assert (flips.verdict, "changes with time" in flips.uncompared) == (None, True)

@@ -41,9 +41,14 @@ class Analysis:
     @property
     def agrees(self) -> bool | None:
         """Tell whether measurement agrees with prediction (None: not measured, or nothing was predicted)."""
-        if self.measured is None or self.prediction.verdict is None:
-            return None
-        return not self.differences
+        if self.differences:
+            return False
+        return None if self.measured is None or self.prediction.verdict is None else True
+
+    @property
+    def not_compared(self) -> str | None:
+        """Return why a measured run was held against nothing (None: not measured, or compared)."""
+        return self.prediction.uncompared if self.measured is not None and self.agrees is None else None
 
     def to_json(self) -> dict[str, object]:
         """Return the object of `analyze --json` for this candidate."""
@@ -63,6 +68,7 @@ class Analysis:
             },
             "measured": self.measured,
             "agrees": self.agrees,
+            "not_compared": self.not_compared,
             "other_loops": dict(self.others),
             "differences": list(self.differences),
         }

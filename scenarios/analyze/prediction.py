@@ -18,7 +18,7 @@ class Prediction:
     `verdict` None: no prediction is made. Fields are None where theory says nothing. `margins` is empty where there is
     no linear loop. A run should come as near as the error of the theory (`*_bias_ratio`) and three standard errors of
     one run (`*_se_ratio`, each a share of the value) let it; utilisation is absolute. `facts` holds what belongs to
-    the mechanism (Hopf gain, describing function, roots, set point).
+    the mechanism (Hopf gain, describing function, roots, set point). `uncompared`: why there is no verdict to compare.
     """
 
     mechanism: str
@@ -35,6 +35,7 @@ class Prediction:
     margins: Mapping[str, float | None] = field(default_factory=dict)
     facts: Mapping[str, float | None] = field(default_factory=dict)
     signal: str = "decode_occupancy_ratio"
+    uncompared: str = "theory makes no prediction of this law"
 
     def numbers(self) -> dict[str, object]:
         """Return the prediction without mechanism and margins, as JSON values."""

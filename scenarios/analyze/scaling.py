@@ -21,7 +21,7 @@ from scenarios.schema.laws.admission import Credit
 from scenarios.schema.laws.capacity import Hpa
 from scenarios.schema.plants import ClusterPlant
 from scenarios.schema.scenario import Scenario
-from scenarios.schema.workloads import SaturatedWorkload
+from scenarios.schema.workloads import PoissonWorkload, SaturatedWorkload
 from scenarios.verdict.thresholds import THRESHOLDS
 
 SIGNAL = "workers_active"
@@ -75,9 +75,10 @@ def predict_scaling(
         return none_declared(reason), "-"
     if isinstance(own, FeedForward):
         told = f"feed-forward: workers follow the demand through a lag of {own.lag_s:g} s; nothing comes back"
-        return Prediction(mechanism=told, margins={"gain_margin": None}, signal=SIGNAL), "-"
+        why = "the count is the demand's, of which theory says nothing"
+        return Prediction(mechanism=told, margins={"gain_margin": None}, signal=SIGNAL, uncompared=why), "-"
     if isinstance(own, Steps):
-        return _thresholds(own, scenario.plant), "-"
+        return _thresholds(own, scenario, scenario.plant), "-"
     start = (identified or {}).get(own.configuration) or _declared(scenario.plant, own.configuration)
     return _multiplicative(own, candidate, scenario, start), start.source
 
@@ -92,7 +93,7 @@ def _declared(plant: ClusterPlant, name: str) -> Startup:
     return Startup(delay_s=delay_s, source="declared by the plant")
 
 
-def _thresholds(law: Steps, plant: ClusterPlant) -> Prediction:
+def _thresholds(law: Steps, scenario: Scenario, plant: ClusterPlant) -> Prediction:
     most = sum(rack.count * rack.workers for rack in plant.racks)
     loose = [n for n in range(2, most + 1) if not theory.steps_never_chatter(law.down, law.up, n)]
     if law.consolidation:
@@ -101,13 +102,27 @@ def _thresholds(law: Steps, plant: ClusterPlant) -> Prediction:
         told = f"down x N/(N-1) reaches up for N = {loose[0]} to {loose[-1]}: some constant loads make it flap there"
     else:
         told = "down x N/(N-1) stays below up for every N: no constant load makes it flap"
+    start_s = startup_s(plant.configurations[law.configuration])
+    rests = False
+    if loose:
+        why = "theory says that some constant loads make it flap, not whether this one does"
+    elif not isinstance(scenario.workload, PoissonWorkload | SaturatedWorkload):
+        why = "theory speaks of constant loads, and this one changes with time"
+    elif plant.faults:
+        why = "theory speaks of constant loads, and faults change what this one is to the workers left"
+    elif not law.waits and (start_s is None or start_s > scenario.control.capacity_period_s):
+        why = "theory speaks of workers that serve by the next tick, and these start later"
+    else:
+        rests, why = True, ""
     return Prediction(
         mechanism=f"thresholds, one worker a step: {told}",
+        verdict="constant" if rests else None,
         facts={
             "flaps_at_least_workers": loose[0] if loose else None,
             "flaps_at_most_workers": loose[-1] if loose else None,
         },
         signal=SIGNAL,
+        uncompared=why,
     )
 
 
@@ -127,6 +142,11 @@ def _multiplicative(own: Multiplicative, candidate: Candidate, scenario: Scenari
     lap_s = theory.critical_period_ticks(unseen) * period_s if restless else None
     path = _path(candidate, scenario, unseen, period_s)
     # Other loads come by chance or change with time, and say more of the count than the loop does.
+    why = (
+        "the load comes by chance or changes with time: only turns in flight held at a cap fix the count of every tick"
+    )
+    if path is not None:
+        why = f"the run holds fewer than {THRESHOLDS.min_periods:g} of its periods"
     told = path is not None and (
         lap_s is None or scenario.horizon_s - scenario.warmup_s >= THRESHOLDS.min_periods * lap_s
     )
@@ -135,12 +155,13 @@ def _multiplicative(own: Multiplicative, candidate: Candidate, scenario: Scenari
     return Prediction(
         mechanism=f"multiplicative scaling, {unseen} unseen ticks: {word}{window}",
         verdict=None if not told else "constant" if quiet else "limit_cycle",
-        period_s=lap_s if not (told and quiet) else None,
+        period_s=lap_s if told and not quiet else None,
         margins={"gain_margin": critical / own.gain},
         facts={
             "unseen_ticks": float(unseen),
             "critical_gain": critical,
             "gain": own.gain,
+            "critical_period_s": lap_s,
             "growth_per_tick_ratio": float(np.abs(theory.scaling_roots(own.gain, unseen)).max()),
             "startup_s": start.delay_s,
             "least_wanted_workers": float(min(late)) if late else None,
@@ -148,6 +169,7 @@ def _multiplicative(own: Multiplicative, candidate: Candidate, scenario: Scenari
             "overshoot_workers": float(max(path)) if path else None,
         },
         signal=SIGNAL,
+        uncompared=why,
     )
 
 

@@ -25,6 +25,7 @@ def through_the_dead_time(law: Smooth, plant: Plant, model: TandemModel, window_
         return Prediction(
             mechanism="proportional on busy slots, held at a full pool: the feedback is flat there",
             facts={"level_turns": level},
+            uncompared="feedback is flat at a full pool, so theory has no shape to foretell",
         )
     point = loops.hopf_point(t, dead)
     grid = loops.frequency_grid(t + dead, min(t, dead))

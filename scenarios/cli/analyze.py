@@ -119,6 +119,8 @@ def _show(found: list[Analysis], title: str) -> None:
         if one.agrees is not None:
             told = "; ".join(one.differences) if one.differences else "theory and run agree"
             typer.echo(f"    {told}")
+        if one.not_compared is not None:
+            typer.echo(f"    not compared: {one.not_compared}")
 
 
 def _row(numbers: Mapping[str, object]) -> list[str]:

@@ -23,7 +23,7 @@ from scenarios.conformance.readings import steady
 from scenarios.errors import UserError
 from scenarios.identify import IdentifiedStartup, identify_startup
 from scenarios.identify.cache import cached_startup
-from scenarios.identify.startup import pool_of
+from scenarios.identify.startup import door_of, pool_of
 from scenarios.schema.load import load
 
 # A pool that hardly works, so that an experiment costs little.
@@ -77,6 +77,7 @@ def test_a_rise_and_a_fall_of_their_own_delays_and_lags_are_told_apart() -> None
     assert found.up.dead_time_s + found.up.tau_s == pytest.approx(21.0, abs=0.75)
     assert found.down.dead_time_s + found.down.tau_s == pytest.approx(8.0, abs=0.75)
     assert found.explained > 0.99
+    assert 0.5 <= found.up_delay_ci_s <= found.up_dead_time_ci_s + found.up_tau_ci_s
     with pytest.raises(ValueError, match="less than twice"):
         fit_two_way(t, np.full(len(t), 2.0), late, rest=2.0, most_dead_time_s=50.0)
 
@@ -116,10 +117,12 @@ def test_the_command_keeps_what_it_found_and_says_so(tmp_path: Path, monkeypatch
         dead_time_ci_s=0.4,
         tau_s=0.5,
         tau_ci_s=0.4,
-        down_dead_time_s=5.0,
+        down_dead_time_s=6.35e-13,
         down_dead_time_ci_s=0.4,
         down_tau_s=2.0,
         down_tau_ci_s=0.4,
+        delay_ci_s=0.2,
+        down_delay_ci_s=0.4,
         explained_ratio=0.99,
         white=False,
         excitation="step",
@@ -132,10 +135,19 @@ def test_the_command_keeps_what_it_found_and_says_so(tmp_path: Path, monkeypatch
     assert cached_startup(scenario, "serve", "prbs", Path("runs/identified"), lambda: made) == (made, False)
     told = CliRunner().invoke(app, ["identify", "pending_blind", "--loop", "capacity"])
     assert "kept from before" in told.output
-    assert "34.5 +- 0.4 s dead time" in told.output
+    assert "35 +- 0.2 s in all: dead time 34.5 +- 0.4 s, lag 0.5 +- 0.4 s" in told.output
+    assert "dead time 0 +- 0.4 s" in told.output
     assert "35 s by the plant's own word" in told.output
     answer = json.loads(CliRunner().invoke(app, ["identify", "pending_blind", "--loop", "capacity", "--json"]).output)
     assert (answer["kept"], answer["dead_time_s"]) == (True, 34.5)
+
+
+@pytest.mark.slow
+def test_the_door_of_the_candidate_that_scales_the_pool_stays_in_the_experiment() -> None:
+    scenario = load("one_tick_blind", ["horizon_s=900", "warmup_s=100"])
+    assert door_of(scenario, "serve").admission.kind == "credit"
+    found = identify_startup(scenario, "serve")
+    assert abs(found.delay_s - 22.5) <= found.delay_ci_s
 
 
 def test_the_relay_switches_on_the_ready_workers() -> None:

@@ -23,7 +23,10 @@ LAGS_SAMPLES = (0.5, 2.0, 8.0, 32.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoWayFit:
-    """A fitted rise and fall of one gain, their 95 % half-widths, and the residual."""
+    """A fitted rise and fall of one gain, their 95 % half-widths, and the residual.
+
+    `*_delay_ci_s` is that of dead time and lag together: a record often fixes their sum better than either.
+    """
 
     up: Fopdt
     down: Fopdt
@@ -32,6 +35,8 @@ class TwoWayFit:
     up_tau_ci_s: float
     down_dead_time_ci_s: float
     down_tau_ci_s: float
+    up_delay_ci_s: float
+    down_delay_ci_s: float
     explained: float
     white: bool
     residual: Floats
@@ -84,9 +89,16 @@ def fit_two_way(t_s: Floats, u: Floats, y: Floats, *, rest: float, most_dead_tim
     found = least_squares(miss, start, bounds=([0, low, 0, low, 0, -np.inf], [np.inf, 30, limit, 30, limit, np.inf]))
     residual, slope = np.asarray(found.fun, dtype=np.float64), np.asarray(found.jac, dtype=np.float64)
     variance = float(residual @ residual) / max(len(y) - 6, 1)
-    half = Z95 * np.sqrt(np.diag(np.linalg.pinv(slope.T @ slope)) * variance * correlation_length(residual))
+    spread = np.linalg.pinv(slope.T @ slope) * variance * correlation_length(residual)
+    half = Z95 * np.sqrt(np.diag(spread))
     gain, dead_u, dead_d = float(found.x[0]), float(found.x[2]), float(found.x[4])
     tau_u, tau_d = float(np.exp(found.x[1])), float(np.exp(found.x[3]))
+
+    def together(lag: int, dead: int, tau_s: float) -> float:
+        both = spread[dead, dead] + tau_s**2 * spread[lag, lag] + 2 * tau_s * spread[lag, dead]
+        # Half a sample for either.
+        return max(Z95 * float(np.sqrt(max(both, 0.0))), step)
+
     # A delay is known no better than to the sample in which it ends.
     return TwoWayFit(
         up=Fopdt(gain=gain, tau_s=tau_u, dead_time_s=dead_u),
@@ -96,6 +108,8 @@ def fit_two_way(t_s: Floats, u: Floats, y: Floats, *, rest: float, most_dead_tim
         up_tau_ci_s=max(float(half[1] * tau_u), step / 2),
         down_dead_time_ci_s=max(float(half[4]), step / 2),
         down_tau_ci_s=max(float(half[3] * tau_d), step / 2),
+        up_delay_ci_s=together(1, 2, tau_u),
+        down_delay_ci_s=together(3, 4, tau_d),
         explained=explained_ratio(residual, y),
         white=is_white(residual),
         residual=residual,

@@ -81,10 +81,15 @@ def _startup(scenario: Scenario, name: str, stir: str, hold_s: float | None, fre
         f"pool         {found.configuration}, stirred between {found.low_workers} and {found.high_workers} workers"
     )
     typer.echo(f"gain         {found.gain_ratio:.4g} +- {found.gain_ci_ratio:.2g} ready workers for one wanted")
-    up = f"{found.dead_time_s:.4g} +- {found.dead_time_ci_s:.2g} s dead time"
-    typer.echo(f"starting     {up}, {found.tau_s:.3g} +- {found.tau_ci_s:.2g} s lag")
-    down = f"{found.down_dead_time_s:.4g} +- {found.down_dead_time_ci_s:.2g} s dead time"
-    typer.echo(f"winding down {down}, {found.down_tau_s:.3g} +- {found.down_tau_ci_s:.2g} s lag")
+    up = _spread(found.delay_s, found.delay_ci_s), _spread(found.dead_time_s, found.dead_time_ci_s)
+    typer.echo(f"starting     {up[0]} in all: dead time {up[1]}, lag {_spread(found.tau_s, found.tau_ci_s)}")
+    down = (
+        _spread(found.down_delay_s, found.down_delay_ci_s),
+        _spread(found.down_dead_time_s, found.down_dead_time_ci_s),
+    )
+    typer.echo(
+        f"winding down {down[0]} in all: dead time {down[1]}, lag {_spread(found.down_tau_s, found.down_tau_ci_s)}"
+    )
     white = "white" if found.white else "not white (turns that end one by one, or starts that differ)"
     typer.echo(f"explained    {found.explained_ratio:.1%}; residual {white}")
     if found.declared_s is None:
@@ -95,14 +100,19 @@ def _startup(scenario: Scenario, name: str, stir: str, hold_s: float | None, fre
         typer.echo(f"ultimate     period {found.ultimate_period_s:.4g} s")
 
 
+def _spread(value_s: float, half_s: float) -> str:
+    # A fit on its bound leaves a rounding error where it means nought.
+    return f"{0.0 if abs(value_s) < 1e-6 else value_s:.4g} +- {half_s:.2g} s"
+
+
 def _show(found: Identified, kept: bool) -> None:
     typer.echo(f"source       {found.source}{', kept from before' if kept else ''}")
     typer.echo(f"full pool    {found.slots:g} slots, {found.full_per_s:.4g} turns/s")
     if found.open_per_s is not None:
         typer.echo(f"open door    brings {found.open_per_s:.4g} turns/s to the pool")
-    typer.echo(f"gain         {found.gain_s:.4g} +- {found.gain_ci_s:.2g} s (busy slots per turn/s)")
-    typer.echo(f"lag          {found.tau_s:.4g} +- {found.tau_ci_s:.2g} s")
-    typer.echo(f"dead time    {found.dead_time_s:.4g} +- {found.dead_time_ci_s:.2g} s")
+    typer.echo(f"gain         {_spread(found.gain_s, found.gain_ci_s)} (busy slots per turn/s)")
+    typer.echo(f"lag          {_spread(found.tau_s, found.tau_ci_s)}")
+    typer.echo(f"dead time    {_spread(found.dead_time_s, found.dead_time_ci_s)}")
     white = "white" if found.white else "not white (more dynamics than one lag, or counting noise of the pool)"
     typer.echo(f"explained    {found.explained_ratio:.1%}; residual {white}")
     if found.ultimate_period_s is not None:

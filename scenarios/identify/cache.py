@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from scenarios.identify.identify import Identified
-from scenarios.identify.startup import IdentifiedStartup
+from scenarios.identify.startup import IdentifiedStartup, door_of
 from scenarios.schema.scenario import Scenario
 
 
@@ -43,7 +43,8 @@ def cached_startup(
     scenario: Scenario, configuration: str, excitation: str, folder: Path, make: Callable[[], IdentifiedStartup]
 ) -> tuple[IdentifiedStartup, bool]:
     """Return how a pool follows its orders and whether it was found on disk; a new answer is made and kept."""
-    name = digest(scenario, f"capacity {configuration} {excitation}")
+    door = door_of(scenario, configuration).admission.model_dump_json()
+    name = digest(scenario, f"capacity {configuration} {excitation} behind {door}")
     return _cached(folder / f"{name}.json", IdentifiedStartup, make)
 
 

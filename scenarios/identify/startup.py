@@ -41,7 +41,8 @@ class IdentifiedStartup:
     """How a pool follows the workers wanted of it.
 
     `gain_ratio` ready workers for one wanted; `dead_time_s`, `tau_s` dead time and lag on the way up, `down_*` on the
-    way down, each with its 95 % half-width (never less than half a sample); `declared_s` what the plant itself states
+    way down, each with its 95 % half-width (never less than half a sample); `delay_ci_s` that of dead time and lag
+    together, which a record fixes better than how they share it; `declared_s` what the plant itself states
     for a start (None: it is drawn, or may fail). The rest as in the admission loop's.
     """
 
@@ -58,6 +59,8 @@ class IdentifiedStartup:
     down_dead_time_ci_s: float
     down_tau_s: float
     down_tau_ci_s: float
+    delay_ci_s: float
+    down_delay_ci_s: float
     explained_ratio: float
     white: bool
     excitation: str
@@ -71,9 +74,29 @@ class IdentifiedStartup:
         """Return the mean time from an order to a serving worker, seconds."""
         return self.dead_time_s + self.tau_s
 
+    @property
+    def down_delay_s(self) -> float:
+        """Return the mean time from an order to a worker that has gone, seconds."""
+        return self.down_dead_time_s + self.down_tau_s
+
     def to_json(self) -> dict[str, object]:
         """Return every number."""
-        return asdict(self)
+        return {**asdict(self), "delay_s": self.delay_s, "down_delay_s": self.down_delay_s}
+
+
+def door_of(scenario: Scenario, name: str) -> Candidate:
+    """Return the candidate whose admission law stays in the experiment: the first that scales the pool, or the first.
+
+    A workload that never ends would all come in at once without it.
+    """
+    scaling = [one for one in scenario.candidates if name in _scaled(one)]
+    return (scaling or list(scenario.candidates))[0]
+
+
+def _scaled(candidate: Candidate) -> tuple[str, ...]:
+    law = candidate.capacity
+    names = (getattr(law, "configuration", None), *getattr(law, "configurations", ()))
+    return tuple(name for name in names if name)
 
 
 def pool_of(scenario: Scenario, configuration: str | None = None) -> str:
@@ -89,11 +112,7 @@ def pool_of(scenario: Scenario, configuration: str | None = None) -> str:
         raise UserError(
             f"plant.kind: the {plant.kind} plant has no workers to move; identify --loop capacity needs a cluster"
         )
-    laws = [candidate.capacity for candidate in scenario.candidates]
-    scaled = [
-        name for law in laws for name in (getattr(law, "configuration", None), *getattr(law, "configurations", ()))
-    ]
-    name = configuration or next((one for one in scaled if one), None)
+    name = configuration or next((name for one in scenario.candidates for name in _scaled(one)), None)
     if name is None:
         raise UserError(
             "no candidate scales a pool: name one by --configuration "
@@ -119,7 +138,7 @@ def identify_startup(
     Parameters
     ----------
     scenario : Scenario
-        Its candidates are set aside; plant, workload and horizon are kept for the experiment.
+        Its candidates are set aside but for the first one's admission law; plant, workload and horizon are kept.
     configuration : str
         The pool that is stirred.
     excitation : {"step", "prbs", "relay"}
@@ -167,6 +186,8 @@ def identify_startup(
         down_dead_time_ci_s=found.down_dead_time_ci_s,
         down_tau_s=found.down.tau_s,
         down_tau_ci_s=found.down_tau_ci_s,
+        delay_ci_s=found.up_delay_ci_s,
+        down_delay_ci_s=found.down_delay_ci_s,
         explained_ratio=found.explained,
         white=found.white,
         excitation=excitation,
@@ -196,6 +217,7 @@ def _experiment(
     a_tick = min(max(floor(MOST_SAMPLES * period_s / scenario.horizon_s), 1), MOST_A_TICK)
     step = period_s / a_tick
     excited = Candidate.model_validate({"name": "excited", "capacity": {**law, "period_s": period_s}})
+    excited = excited.model_copy(update={"admission": door_of(scenario, name).admission})
     record = scenario.record.model_copy(update={"signal_bin_s": step})
     made = scenario.model_copy(update={"candidates": (excited,), "expect": {}, "record": record, "warmup_s": 0.0})
     done = run(made, seed=seed)

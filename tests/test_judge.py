@@ -228,3 +228,20 @@ def test_a_word_among_numbers_is_an_error_with_its_row(tmp_path: Path) -> None:
     path.write_text("t,a\n0,1\n20,\n40,x\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"row 4, column `a`: `x` is not a number"):
         read_series(path)
+
+
+def test_rows_out_of_order_or_twice_are_mended_and_it_is_said(tmp_path: Path) -> None:
+    one = only(write(tmp_path / "again.csv", t_s=np.arange(300) % 3, x=np.arange(300)))
+    assert one.samples == 3
+    assert "time goes back 99 times: rows put in order" in one.notes
+    assert "297 samples at an instant that comes again left out: the last one stands" in one.notes
+    assert one.verdict.reason.startswith("3 samples are too few")
+    assert only(write(tmp_path / "good.csv", t_s=np.arange(300), x=np.arange(300) % 7)).notes == ()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_header_without_rows_is_refused_without_warnings(tmp_path: Path) -> None:
+    path = tmp_path / "empty.csv"
+    path.write_text("t_s,x\n", encoding="utf-8")
+    with pytest.raises(UserError, match="holds no row"):
+        judge_file(path)

@@ -223,6 +223,15 @@ def test_a_missing_run_is_the_users_mistake(tmp_path: Path) -> None:
         report([tmp_path / "none"])
 
 
+def test_runs_of_different_scenarios_do_not_share_a_page(runs: list[RunData], tmp_path: Path) -> None:
+    write(tmp_path / "a", runs[0])
+    write(tmp_path / "b", replace(runs[1], title="Another question"))
+    with pytest.raises(UserError, match=r"'Another question'.*'Full, then empty'.*one scenario") as told:
+        report([tmp_path])
+    assert "\n" not in str(told.value)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
 CLUSTER = ("pools", "kv", "timeline")
 
 

@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from scenarios.build.conversations import facts
+from scenarios.cli.options import unwritable
+from scenarios.errors import UserError
 from scenarios.schema.scenario import Scenario
 
 RUNS = Path("runs")
@@ -25,10 +27,18 @@ def print_json(what: Mapping[str, Any]) -> None:
 
 
 def free_folder(name: str) -> Path:
-    """Return a folder under runs/ that does not exist yet: the name, or the name with the next number."""
+    """Return a folder under runs/ that does not exist yet: the name, or the name with the next number.
+
+    Raises
+    ------
+    UserError
+        Nothing can be written there.
+    """
     path, number = RUNS / name, 2
     while path.exists():
         path, number = RUNS / f"{name}-{number}", number + 1
+    if wrong := unwritable(path, file=False):
+        raise UserError(f"{wrong} with --out")
     return path
 
 

@@ -15,6 +15,7 @@ from scenarios.analyze.analysis import beside
 from scenarios.build.conversations import with_trace
 from scenarios.build.laws.file import with_policy_file
 from scenarios.cli.common import bar, free_folder, print_checks, print_json, print_repairs, quiet
+from scenarios.cli.options import new_folder
 from scenarios.cli.run import refuse_empty
 from scenarios.compare.compare import Comparison
 from scenarios.compare.compare import compare as compare_candidates
@@ -38,7 +39,10 @@ def compare(
     trace: Annotated[
         Path | None, typer.Option(help="Play the conversations of this trace instead of the scenario's own.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="A new folder for records and report; else one under runs/.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A new folder for records and report; else one under runs/.", callback=new_folder),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the comparison as JSON; no record without --out.")
     ] = False,

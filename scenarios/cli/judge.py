@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from scenarios.cli.options import new_file
 from scenarios.errors import UserError
 
 
@@ -21,9 +22,12 @@ def judge(
     scale: Annotated[float | None, typer.Option(help="What a swing is measured against; else the mean size.")] = None,
     dead_time_s: Annotated[float | None, typer.Option(help="The loop's dead time, for the likely mechanism.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
-    html: Annotated[Path | None, typer.Option(help="Also write a page with pictures.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Also write a page with pictures.", callback=new_file)] = None,
 ) -> None:
-    """Say of each series whether it oscillates, how, and what probably makes it."""
+    """Say of each series whether it oscillates, how, and what probably makes it.
+
+    Example: steadyflow judge replicas.csv --time t_s --html verdict.html
+    """
     from scenarios.judge import judge_file
 
     for name, value in (("--scale", scale), ("--dead-time-s", dead_time_s)):

@@ -10,16 +10,20 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from scenarios.cli.options import at_least_one, new_file, not_negative, positive
 from scenarios.errors import UserError, nearest
 
-app = typer.Typer(help="Walk placements of a model on accelerators; show frontiers of latency, throughput, energy.")
+app = typer.Typer(
+    help="Walk placements of a model on accelerators; show frontiers of latency, throughput, energy.",
+    epilog="Example: steadyflow plan --model kimi-k3 --hardware gb200-nvl72 --gpus 16..64",
+)
 
 ModelName = Annotated[str | None, typer.Option("--model", help="A model preset, such as kimi-k3.")]
 ConfigPath = Annotated[Path | None, typer.Option("--config", help="A Hugging Face config.json instead of a preset.")]
 HardwareNames = Annotated[str, typer.Option("--hardware", help="A hardware preset, or several with commas.")]
 EngineName = Annotated[str, typer.Option("--engine", help="Serving software that sets the launch costs.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON only.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Write an HTML page with the figures there.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Write an HTML page there.", callback=new_file)]
 PlacementText = Annotated[str, typer.Option("--placement", help="Widths, such as pp1tp1dp64ep64.")]
 DEFAULT_ENGINE = "fused-2026h2"
 
@@ -55,14 +59,22 @@ def plan(
     positions: Annotated[int, typer.Option("--context", help="Cached positions (decode, midfill).")] = 32_768,
     new: Annotated[int, typer.Option(help="New tokens of a fill.")] = 8192,
     output: Annotated[int, typer.Option(help="Output tokens of a query.")] = 1000,
-    draft_tokens: Annotated[int, typer.Option(help="Speculated tokens verified in a pass.")] = 0,
-    accepted_tokens: Annotated[float, typer.Option(help="Output tokens of a pass on average.")] = 1.0,
-    max_tp: Annotated[int | None, typer.Option(help="Widest tensor group searched (8 in decode, 4 in fills).")] = None,
-    max_pp: Annotated[int, typer.Option(help="Deepest pipeline searched.")] = 32,
-    max_latency_s: Annotated[float | None, typer.Option(help="Leave out points slower than this.")] = None,
-    gpu_hour_price: Annotated[float | None, typer.Option(help="Adds cost per turn and million tokens.")] = None,
+    draft_tokens: Annotated[int, typer.Option(help="Speculated tokens verified in a pass.", min=0)] = 0,
+    accepted_tokens: Annotated[
+        float, typer.Option(help="Output tokens of a pass on average.", callback=at_least_one)
+    ] = 1.0,
+    max_tp: Annotated[
+        int | None, typer.Option(help="Widest tensor group searched (8 in decode, 4 in fills).", min=1)
+    ] = None,
+    max_pp: Annotated[int, typer.Option(help="Deepest pipeline searched.", min=1)] = 32,
+    max_latency_s: Annotated[
+        float | None, typer.Option(help="Leave out points slower than this.", callback=positive)
+    ] = None,
+    gpu_hour_price: Annotated[
+        float | None, typer.Option(help="Adds cost per turn and million tokens.", callback=not_negative)
+    ] = None,
     explain: Annotated[str | None, typer.Option(help="A placement whose layer to take apart.")] = None,
-    batch: Annotated[float, typer.Option(help="Sequences per rank for --explain.")] = 1.0,
+    batch: Annotated[float, typer.Option(help="Sequences per rank for --explain.", callback=positive)] = 1.0,
     as_json: AsJson = False,
     out: Out = None,
 ) -> None:
@@ -235,7 +247,10 @@ def validate(
     as_json: AsJson = False,
     markdown: Annotated[bool, typer.Option(help="Print the Markdown of docs/validation.md.")] = False,
 ) -> None:
-    """Compare the model with public measurements, row by row."""
+    """Compare the model with public measurements, row by row.
+
+    Example: steadyflow plan validate
+    """
     from scenarios.plan.validate import as_markdown, as_plain, predictions
 
     points = predictions()
@@ -259,7 +274,10 @@ def validate(
 
 @app.command()
 def models(as_json: AsJson = False) -> None:
-    """List model presets with derived and published parameter counts."""
+    """List model presets with derived and published parameter counts.
+
+    Example: steadyflow plan models
+    """
     from scenarios.plan.counts import count_rows
 
     rows = count_rows()
@@ -285,11 +303,14 @@ def memory(
     hardware: HardwareNames = "gb200-nvl72",
     engine: EngineName = DEFAULT_ENGINE,
     placement: PlacementText = "pp1tp1dp64ep64",
-    positions: Annotated[int, typer.Option("--context", help="Positions of each sequence.")] = 131_072,
+    positions: Annotated[int, typer.Option("--context", help="Positions of each sequence.", min=1)] = 131_072,
     as_json: AsJson = False,
     out: Out = None,
 ) -> None:
-    """Show value per GPU-hour against capacity and rate of fast memory (Figure 23)."""
+    """Show value per GPU-hour against capacity and rate of fast memory (Figure 23).
+
+    Example: steadyflow plan memory --model kimi-k3 --hardware gb200-nvl72
+    """
     from scenarios.plan.desk import memory_view
 
     view = memory_view(model if config is None else None, config, hardware, engine, placement, positions)
@@ -308,13 +329,16 @@ def regimes(
     hardware: HardwareNames = "gb200-nvl72",
     engine: EngineName = DEFAULT_ENGINE,
     placement: PlacementText = "pp1tp1dp16ep16",
-    positions: Annotated[int, typer.Option("--context", help="Cached positions.")] = 131_072,
-    new: Annotated[int, typer.Option(help="New tokens of a fill.")] = 1024,
-    batch: Annotated[int, typer.Option(help="Sequences per rank in decode.")] = 4,
+    positions: Annotated[int, typer.Option("--context", help="Cached positions.", min=1)] = 131_072,
+    new: Annotated[int, typer.Option(help="New tokens of a fill.", min=1)] = 1024,
+    batch: Annotated[int, typer.Option(help="Sequences per rank in decode.", min=1)] = 4,
     as_json: AsJson = False,
     out: Out = None,
 ) -> None:
-    """Show intensity, expert sharing and the effect of faster memory (Figures 6, 7, 10, 20, 21)."""
+    """Show intensity, expert sharing and the effect of faster memory (Figures 6, 7, 10, 20, 21).
+
+    Example: steadyflow plan regimes --model kimi-k3 --hardware gb200-nvl72
+    """
     from scenarios.plan.desk import regimes_view
 
     view = regimes_view(model if config is None else None, config, hardware, engine, placement, positions, new, batch)

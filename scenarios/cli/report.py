@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scenarios.analyze.analysis import beside
+from scenarios.cli.options import new_file, unwritable
 from scenarios.errors import UserError
 from scenarios.schema.load import validate
 
@@ -20,24 +22,42 @@ if TYPE_CHECKING:
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs, or a folder that holds some.")],
     perfetto: Annotated[bool, typer.Option(help="Also write a trace for ui.perfetto.dev beside each run.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Where the page goes; else report.html beside the run.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where the page goes; else report.html beside the run.", callback=new_file)
+    ] = None,
 ) -> None:
-    """Write a self-contained report.html on recorded runs; candidates are overlaid."""
+    """Write a self-contained report.html on recorded runs; candidates are overlaid.
+
+    Example: steadyflow report runs/full_empty_reference --out page.html
+    """
     # Drawing needs plotly, which other commands need not wait for.
     from scenarios.report.page import write_report
     from scenarios.report.perfetto import write_trace
     from scenarios.run.record import load, runs_in
 
     folders = [folder for path in runs for folder in runs_in(path)]
-    if out is not None and out.is_dir():
-        raise UserError(f"{out}: is a folder; --out names the page, such as {out / 'report.html'}")
+    place = out or runs[0] / "report.html"
+    if wrong := unwritable(place, file=True):
+        raise UserError(f"{wrong} with --out")
     loaded = {folder: load(folder) for folder in dict.fromkeys(folders)}
+    _refuse_other_scenarios(loaded)
     told = [_told(data, folder) for folder, data in loaded.items()]
-    page = write_report(sorted(told, key=_place), out or runs[0] / "report.html")
+    page = write_report(sorted(told, key=_place), place)
     typer.echo(f"report: {page}")
     if perfetto:
         for folder, data in loaded.items():
             typer.echo(f"trace:  {write_trace(data, folder / 'trace.perfetto.json')}")
+
+
+def _refuse_other_scenarios(loaded: Mapping[Path, RunData]) -> None:
+    """Raise where runs are not of one scenario: overlaid, their curves would say nothing of each other."""
+    (first, one), *others = loaded.items()
+    for folder, other in others:
+        if other.title != one.title:
+            raise UserError(
+                f"{folder}: of another scenario ({other.title!r}) than {first} ({one.title!r}); "
+                "a page overlays runs of one scenario: name those, or report each alone"
+            )
 
 
 def _told(run: RunData, folder: Path) -> RunData:

@@ -12,6 +12,7 @@ from scenarios.analyze.analysis import beside
 from scenarios.build.conversations import with_trace
 from scenarios.build.laws.file import with_policy_file
 from scenarios.cli.common import bar, free_folder, print_json, print_repairs, quiet
+from scenarios.cli.options import LARGEST_SEED, new_folder
 from scenarios.errors import UserError, nearest
 from scenarios.run import execute
 from scenarios.run.progress import Progress
@@ -21,11 +22,13 @@ from scenarios.schema.load import find, load
 def run(
     file: Annotated[str, typer.Argument(help="A scenario file, or a name from `steadyflow list`.")],
     candidate: Annotated[str | None, typer.Option(help="Which candidate; without it, the first.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Another seed than the scenario's.", min=0)] = None,
+    seed: Annotated[int | None, typer.Option(help="Another seed than the scenario's.", min=0, max=LARGEST_SEED)] = None,
     sets: Annotated[
         list[str] | None, typer.Option("--set", help="Override PATH=VALUE, as plant.dead_time_s=4; repeatable.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="A new folder for the record; else one under runs/.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A new folder for the record; else one under runs/.", callback=new_folder)
+    ] = None,
     policy_file: Annotated[
         str | None, typer.Option("--policy-file", help="Run a law of your own: path/to/law.py:Class(name=value, ...).")
     ] = None,

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from scenarios.cli.common import bar, free_folder, print_json, quiet
+from scenarios.cli.options import new_file
 from scenarios.suite.execute import Row, run_suite
 from scenarios.suite.members import names
 
@@ -18,7 +19,8 @@ def suite(
     only: Annotated[list[str] | None, typer.Argument(help="Library names; without any, the whole suite.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes; else one a core.", min=1)] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The page to write; else suite.html in a folder under runs/.")
+        Path | None,
+        typer.Option(help="The page to write; else suite.html in a folder under runs/.", callback=new_file),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object; no page without --out.")] = False,
 ) -> None:

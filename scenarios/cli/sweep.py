@@ -12,6 +12,7 @@ import typer
 
 from scenarios.analyze import analyze
 from scenarios.cli.common import RUNS, bar, print_json, quiet
+from scenarios.cli.options import new_folder
 from scenarios.errors import UserError
 from scenarios.schema.load import find, load
 from scenarios.schema.scenario import Scenario
@@ -29,7 +30,8 @@ def sweep(
         list[str] | None, typer.Option("--set", help="Override PATH=VALUE at every point; repeatable.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for points and map; an interrupted sweep resumes there.")
+        Path | None,
+        typer.Option(help="Folder for points and map; an interrupted sweep resumes there.", callback=new_folder),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone; nothing is kept without --out.")] = False,
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from scenarios.cli.options import LARGEST_SEED, new_file, new_output
 from scenarios.errors import UserError
 
 app = typer.Typer(help="Inspect, convert and generate traces.", no_args_is_help=True)
@@ -23,7 +24,7 @@ Block = Annotated[int | None, typer.Option(help="Tokens of a block, where the fo
 Delta = Annotated[bool, typer.Option("--delta", help="Input lengths are only the new part (Mooncake).")]
 Doubles = Annotated[bool, typer.Option("--drop-doubles", help="Leave out requests sent twice, streamed and plain.")]
 Horizon = Annotated[float, typer.Option(help="How long to generate (ServeGen), seconds.", min=1.0)]
-Seed = Annotated[int, typer.Option(help="For formats that are generators.")]
+Seed = Annotated[int, typer.Option(help="For formats that are generators.", min=0, max=LARGEST_SEED)]
 
 
 def _read(path: Path, form: str, **options: Any) -> Any:  # Any: a Corpus; its module loads numpy and pyarrow
@@ -45,10 +46,15 @@ def inspect(
     horizon_s: Horizon = 3_600.0,
     seed: Seed = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
-    html: Annotated[Path | None, typer.Option(help="Write a page that shows the conversations.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a page that shows the conversations.", callback=new_file)
+    ] = None,
     show: Annotated[list[str] | None, typer.Option(help="A conversation to draw on the page; repeatable.")] = None,
 ) -> None:
-    """Describe a trace: digest, counts, quantiles, theoretical hit, new tokens, burstiness, and the dirt found."""
+    """Describe a trace: digest, counts, quantiles, theoretical hit, new tokens, burstiness, and the dirt found.
+
+    Example: steadyflow trace inspect sessions.parquet --html sessions.html
+    """
     from scenarios.report.trace_table import print_description
     from scenarios.trace.inspect import inspect as described
 
@@ -90,7 +96,10 @@ def lanes(
     preset: Annotated[str, typer.Option(help="Which sessions to generate.")] = "agentx",
     json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
-    """Preview the load of so many lanes when every turn takes its recorded time: no queue, no plant, no policy."""
+    """Preview the load of so many lanes when every turn takes its recorded time: no queue, no plant, no policy.
+
+    Example: steadyflow trace lanes sessions.parquet --lanes 64
+    """
     from scenarios.report.trace_table import print_preview
     from scenarios.trace.preview import averaged
     from scenarios.workloads.generate.presets import generate as make
@@ -109,7 +118,7 @@ def lanes(
 @app.command()
 def convert(
     path: Trace,
-    out: Annotated[Path, typer.Argument(help="Where it goes; .gz and .zst pack it.")],
+    out: Annotated[Path, typer.Argument(help="Where it goes; .gz and .zst pack it.", callback=new_output)],
     to: Annotated[
         Literal["auto", "parquet", "weka", "mooncake"], typer.Option(help="The form; `auto`: Parquet by its suffix.")
     ] = "auto",
@@ -122,7 +131,10 @@ def convert(
     horizon_s: Horizon = 3_600.0,
     seed: Seed = 1,
 ) -> None:
-    """Write a trace in another form, and say what that form could not hold."""
+    """Write a trace in another form, and say what that form could not hold.
+
+    Example: steadyflow trace convert sessions.parquet sessions.jsonl --to weka
+    """
     from scenarios.report.trace_table import print_oddities
     from scenarios.trace.convert import convert as write
 
@@ -148,12 +160,17 @@ def convert(
 @app.command()
 def generate(
     preset: Annotated[str, typer.Argument(help="agentx, agentx_subagents, chat, rag or batch.")],
-    out: Annotated[Path | None, typer.Argument(help="Where it goes (.parquet, or Weka JSONL).")] = None,
+    out: Annotated[
+        Path | None, typer.Argument(help="Where it goes (.parquet, or Weka JSONL).", callback=new_output)
+    ] = None,
     sessions: Annotated[int, typer.Option(help="How many conversations.", min=1)] = 400,
-    seed: Annotated[int, typer.Option(help="The same seed makes the same sessions.")] = 1,
+    seed: Annotated[int, typer.Option(help="The same seed makes the same sessions.", min=0, max=LARGEST_SEED)] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
-    """Make sessions, and print what they are beside the published figures that they are held to."""
+    """Make sessions, and print what they are beside the published figures that they are held to.
+
+    Example: steadyflow trace generate agentx sessions.parquet --sessions 400
+    """
     from scenarios.report.trace_table import print_beside_targets
     from scenarios.trace.convert import convert as write
     from scenarios.trace.inspect import inspect as described

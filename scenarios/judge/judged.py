@@ -101,7 +101,7 @@ def judge_series(
     """
     series = even(raw)
     cuts = level_changes(series.mean) if len(series.mean) >= 40 else []
-    notes = list(series.notes)
+    notes = [*raw.notes, *series.notes]
     size = scale or float(np.mean(np.abs(series.mean))) if len(series.mean) else 1.0
     size = size if size > 0 else 1.0
     outside = {name: _beside(series, one) for name, one in (inputs or {}).items()}

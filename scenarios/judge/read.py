@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +20,15 @@ EPOCHS = ((1e18, 1e-9), (1e15, 1e-6), (1e12, 1e-3))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raw:
-    """A series as it was found: instants in seconds from its file's first, rising; values finite."""
+    """A series as it was found: instants in seconds from its file's first, rising; values finite.
+
+    `notes` say what was mended on the way, and how often.
+    """
 
     name: str
     t_s: Floats
     values: Floats
+    notes: tuple[str, ...] = ()
 
 
 def read_series(path: Path, *, time: str | None = None, columns: Sequence[str] = ()) -> list[Raw]:
@@ -80,6 +84,8 @@ def _parquet(path: Path) -> pd.DataFrame:
 def _columns(path: Path, table: pd.DataFrame, time: str | None) -> list[Raw]:
     if len(table.columns) < 2:
         raise UserError(f"{path}: one column is not enough: a time column and at least one series are needed")
+    if table.empty:
+        raise UserError(f"{path}: holds no row; a header and one row an instant are needed")
     names = [str(name) for name in table.columns]
     if time is not None and time not in names:
         raise UserError(f"{path}: no time column `{time}`{nearest(time, names)}")
@@ -143,15 +149,22 @@ def _label(labels: Mapping[str, str], shared: set[tuple[str, str]]) -> str:
 
 def _tidy(name: str, at: Floats, values: Floats) -> Raw:
     known = np.isfinite(at) & np.isfinite(values)
+    notes = []
+    if lost := int(np.sum(~np.isfinite(at))):
+        notes.append(f"{lost} rows without an instant left out")
     at, values = at[known], values[known]
+    if back := int(np.sum(np.diff(at) < 0)):
+        notes.append(f"time goes back {back} times: rows put in order")
     order = np.argsort(at, kind="stable")
     at, values = at[order], values[order]
     # Of several samples at one instant the last one stands.
     last = np.append(np.diff(at) > 0, True) if len(at) else np.empty(0, dtype=bool)
-    return Raw(name=name, t_s=at[last], values=values[last])
+    if merged := int(np.sum(~last)):
+        notes.append(f"{merged} samples at an instant that comes again left out: the last one stands")
+    return Raw(name=name, t_s=at[last], values=values[last], notes=tuple(notes))
 
 
 def _from_zero(found: list[Raw]) -> list[Raw]:
     starts = [float(one.t_s[0]) for one in found if len(one.t_s)]
     first = min(starts, default=0.0)
-    return [Raw(name=one.name, t_s=one.t_s - first, values=one.values) for one in found]
+    return [replace(one, t_s=one.t_s - first) for one in found]

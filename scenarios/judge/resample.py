@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from scenarios.judge.read import Raw
+from scenarios.verdict.cycle import SHORTEST
 from scenarios.verdict.words import Floats
 
 MOST_BINS = 20_000
@@ -54,7 +55,8 @@ def even(raw: Raw, step_s: float | None = None) -> Even:
     width = max(step_s or finest, span / MOST_BINS)
     if scraped and step_s is None and len(t) <= MOST_BINS and float(np.ptp(np.diff(t))) < 0.02 * usual:
         # A held value fills its interval, so that a series that turns at every sample still has a shape.
-        parts = FILL if held and FILL * len(t) <= MOST_BINS else 1
+        # Too few samples stay as they are, so that filling does not make them look enough.
+        parts = FILL if held and SHORTEST <= len(t) <= MOST_BINS // FILL else 1
         y = np.repeat(y, parts)
         return Even(
             start_s=float(t[0]), step_s=usual / parts, mean=y, minimum=y, maximum=y, held=held, notes=tuple(notes)

@@ -14,6 +14,9 @@ from scenarios.schema.plants import ClusterPlant, Plant, RecordedTimesPart
 from scenarios.schema.reconfigure import ReadyPart, ReconfigurePart
 from scenarios.schema.workloads import Workload
 
+SLOTS = ("admission", "batching", "capacity", "demand", "retention")
+# No run of a minute makes a thousandth of these; more is a slip of an exponent.
+MOST_TICKS = 1e9
 # Slots whose laws act through a plant of workers; the theory's plants have nothing for them to move.
 CLUSTER_SLOTS = ("capacity", "retention")
 
@@ -87,8 +90,8 @@ class Scenario(Part):
 
     title: str
     question: str
-    seed: Annotated[int, Field(ge=0)]
-    horizon_s: Positive
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)]  # TOML's integers end there
+    horizon_s: Annotated[float, Field(gt=0.0, le=1e9)]  # 32 years
     warmup_s: NotNegative
     drain_s: NotNegative = 0.0
     workload: Workload
@@ -120,9 +123,22 @@ class Scenario(Part):
             check_expectation(name, self.expect[name])
         if not self.classes:
             raise ValueError("classes: there must be at least one")
+        self._check_lengths()
         self._check_periods()
         self._check_drain()
         return self
+
+    def _check_lengths(self) -> None:
+        every = [(f"control.{slot}_period_s", self.period_s(slot, None)) for slot in SLOTS]
+        every += [(f"candidates.{own.name}.{slot}.period_s", self.period_s(slot, getattr(own, slot)))
+                  for own in self.candidates for slot in SLOTS]  # fmt: skip
+        every += [("telemetry.period_s", self.telemetry.period_s), ("record.signal_bin_s", self.bin_s)]
+        for place, period_s in every:
+            if period_s > 0.0 and self.horizon_s / period_s > MOST_TICKS:
+                raise ValueError(
+                    f"{place} = {period_s:g} makes more than {MOST_TICKS:g} steps in horizon_s = {self.horizon_s:g}; "
+                    f"at least {self.horizon_s / MOST_TICKS:g} would do"
+                )
 
     def _check_drain(self) -> None:
         asked = [self.reconfigure, *(own.reconfigure for own in self.candidates if own.reconfigure is not None)]
@@ -137,7 +153,7 @@ class Scenario(Part):
 
     def _check_periods(self) -> None:
         for candidate in self.candidates:
-            for slot in ("admission", "batching", "capacity", "demand", "retention"):
+            for slot in SLOTS:
                 law = getattr(candidate, slot)
                 period_s = self.period_s(slot, law)
                 allowed = slot in self.control.allow_period_below_age
@@ -153,8 +169,8 @@ class Scenario(Part):
                     )
 
     def period_s(self, slot: str, law: Any) -> float:  # Any: a law's table of any slot
-        """Return how often a law acts: its own period, or its slot's."""
-        own: float | None = law.period_s
+        """Return how often a law acts: its own period, or its slot's (as of no law)."""
+        own: float | None = None if law is None else law.period_s
         slots: float = getattr(self.control, f"{slot}_period_s")
         return slots if own is None else own
 

@@ -44,6 +44,12 @@ class Kalman(LawPart):
     trend_ratio: NotNegative = 0.2
     least_points: Count = 5
 
+    @model_validator(mode="after")
+    def _something_moves(self) -> Kalman:
+        if self.level_ratio == 0.0 and self.trend_ratio == 0.0:
+            raise ValueError("level_ratio and trend_ratio are both 0: nothing could ever move; one must exceed 0")
+        return self
+
 
 class Ramp(Part):
     """A trapezium of extra arrivals."""

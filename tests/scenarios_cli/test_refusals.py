@@ -1,0 +1,120 @@
+"""Mistakes in options, paths and files: one line that says what would be right, and nothing half-written."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from scenarios import cli
+from scenarios.schema.load import load
+
+
+class Refused:
+    """Run a command that must be refused; return its one line."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._patch, self._capsys = monkeypatch, capsys
+
+    def __call__(self, *arguments: str) -> str:
+        self._patch.setattr(sys, "argv", ["steadyflow", *arguments])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        out, err = self._capsys.readouterr()
+        assert left.value.code == 2, err
+        assert not out
+        assert len(err.splitlines()) == 1, err
+        return err
+
+
+@pytest.fixture
+def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").write_text("a file", encoding="utf-8")
+    (tmp_path / "x.csv").write_text("t_s,x\n" + "".join(f"{i},{i % 3}\n" for i in range(40)), encoding="utf-8")
+    return Refused(monkeypatch, capsys)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "mild", "--out", "taken/y"),
+        ("compare", "mild", "--out", "taken/y"),
+        ("sweep", "mild", "--grid", "plant.dead_time_s=1,2", "--out", "taken/y"),
+        ("suite", "mild", "--out", "taken/y.html"),
+        ("judge", "x.csv", "--html", "taken/y.html"),
+        ("plan", "--model", "kimi-k3", "--out", "taken/y.html"),
+        ("trace", "generate", "agentx", "taken/y.parquet"),
+    ],
+)
+def test_a_path_through_a_file_is_refused_before_anything_is_computed(
+    refused: Refused, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    before = sorted(tmp_path.iterdir())
+    assert "is a file, not a folder" in refused(*words)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system that takes no files")
+def test_a_place_that_takes_no_files_is_refused(refused: Refused) -> None:
+    assert "/proc/x/y cannot be written" in refused("run", "mild", "--out", "/proc/x/y")
+    assert "/proc/x.html cannot be written" in refused("report", "runs", "--out", "/proc/x.html")
+
+
+def test_a_seed_beyond_what_a_record_holds_is_refused_up_front(refused: Refused) -> None:
+    huge = "99999999999999999999999"
+    assert "--seed" in refused("run", "mild", "--seed", huge)
+    assert "mild.toml: seed" in refused("run", "mild", "--set", f"seed={huge}")
+    assert load("mild", ["seed=9223372036854775807"]).seed == 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("--batch", value) for value in ("nan", "0", "inf")),
+        *(("--gpu-hour-price", value) for value in ("nan", "-2")),
+        ("--draft-tokens", "-1"),
+        *(("--max-tp", "0"), ("--max-pp", "0")),
+        *(("--max-latency-s", value) for value in ("nan", "-1")),
+        *(("--accepted-tokens", value) for value in ("nan", "-1", "0")),
+    ],
+)
+def test_numbers_that_make_no_sense_are_blamed_on_their_option(refused: Refused, option: str, value: str) -> None:
+    assert f"'{option}'" in refused("plan", "--model", "kimi-k3", option, value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("horizon_s=1e300", "horizon_s"),
+        ("control.admission_period_s=1e-12", "control.admission_period_s = 1e-12 makes more than 1e+09 steps"),
+        ("record.signal_bin_s=1e-12", "record.signal_bin_s = 1e-12 makes more"),
+    ],
+)
+def test_a_run_that_could_never_end_is_refused(refused: Refused, setting: str, said: str) -> None:
+    assert said in refused("run", "mild", "--set", setting)
+
+
+def test_a_filter_that_nothing_can_move_is_refused(refused: Refused) -> None:
+    law = '{ kind = "kalman", lead_s = 10.0, level_ratio = 0, trend_ratio = 0 }'
+    assert "both 0" in refused("run", "mild", "--set", f"candidates.0.demand={law}")
+
+
+COMMANDS: tuple[tuple[str, ...], ...] = (
+    ("run",), ("compare",), ("report",), ("analyze",), ("identify",), ("judge",), ("sweep",), ("check-policy",),
+    ("suite",), ("leaderboard",), ("list",), ("demo",), ("plan",), ("plan", "memory"), ("plan", "regimes"),
+    ("plan", "models"), ("plan", "validate"), ("trace", "inspect"), ("trace", "lanes"), ("trace", "convert"),
+    ("trace", "generate"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_shows_an_example(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["steadyflow", *command, "--help"])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == 0
+    assert f"Example: steadyflow {' '.join(command)}" in " ".join(capsys.readouterr().out.split())

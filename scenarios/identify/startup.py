@@ -164,10 +164,8 @@ def identify_startup(
     low, high = _sizes(scenario, name)
     hold = max(hold_s or scenario.horizon_s / (10 if excitation == "step" else 50), period_s)
     law: dict[str, object] = {"kind": excitation, "configuration": name, "low_workers": low, "high_workers": high}
-    if excitation == "relay":
-        law |= {"threshold_workers": (low + high) / 2}
-    else:
-        law |= {"hold_s": ceil(hold / period_s - 1e-9) * period_s}
+    held_s = ceil(hold / period_s - 1e-9) * period_s
+    law |= {"threshold_workers": (low + high) / 2} if excitation == "relay" else {"hold_s": held_s}
     t, u, y = _experiment(scenario, law, name, low, period_s, seed)
     found = _fitted(t, u, y, low)
     stationary(found.residual, y)

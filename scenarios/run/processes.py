@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import resource_tracker
+from multiprocessing.context import SpawnContext, SpawnProcess
+
+
+class _Deaf(SpawnProcess):
+    """A process that never hears Ctrl-C, from its first instant on: its parent does, and ends it."""
+
+    def start(self) -> None:
+        # The tracker unblocks the signal when it starts, so it must be there before.
+        resource_tracker.ensure_running()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            super().start()  # a child is born with its parent's mask
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _DeafContext(SpawnContext):
+    Process = _Deaf
 
 
 @contextmanager
@@ -14,7 +33,7 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
 
     Spawned, not forked: the parent may hold threads of pyarrow's, which do not survive a fork.
     """
-    pool = ProcessPoolExecutor(max_workers=count, mp_context=get_context("spawn"))
+    pool = ProcessPoolExecutor(max_workers=count, mp_context=_DeafContext())
     try:
         yield pool
     except BaseException:

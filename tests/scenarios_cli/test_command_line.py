@@ -353,3 +353,28 @@ def test_an_interrupted_run_says_so_and_leaves_nothing(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert err.endswith("interrupted; nothing was kept\n")
     assert list(tmp_path.iterdir()) == []
+
+
+INTERRUPT_AT_THE_IMPORT = """
+import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "scenarios.cli":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+from scenarios.__main__ import main
+main()
+"""
+
+
+def test_an_interrupt_amid_the_imports_is_one_line_too(tmp_path: Path) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", INTERRUPT_AT_THE_IMPORT],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (told.returncode, told.stdout, told.stderr) == (130, "", "steadyflow: interrupted; nothing was kept\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 
 import pytest
@@ -25,3 +26,11 @@ def test_an_error_in_the_block_ends_what_the_processes_are_doing() -> None:
     with pytest.raises(Enough):
         ask_and_give_up()
     assert time.monotonic() - began < 60.0
+
+
+@pytest.mark.slow
+def test_processes_are_born_deaf_to_interrupts_and_their_parent_is_not() -> None:
+    with processes(1) as pool:
+        masked = pool.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()).result()
+    assert signal.SIGINT in masked
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())

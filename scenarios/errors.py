@@ -10,6 +10,10 @@ class UserError(Exception):
     """Something that the user gave is wrong; the message is one line that says what would be right."""
 
 
+class MissingPackage(UserError):
+    """A law needs an optional package that is not installed; other candidates can do without it."""
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return ' (did you mean `x`?)' for the nearest known word, or '' when none is near."""
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -233,3 +234,46 @@ def test_a_candidate_without_a_comparable_prediction_says_why_and_a_difference_i
     # A load that changes with time gives no constant load to speak of.
     flips = analyze(only(load("role_flips"), ["wait"]))[0].prediction
     assert (flips.verdict, "changes with time" in flips.uncompared) == (None, True)
+
+
+def test_a_law_whose_package_is_missing_says_so_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "osqp", None)
+    found = {one.candidate: one for one in analyze(load("pending_blind"))}
+    assert found["mpc"].prediction.mechanism.startswith("not analysed: capacity mpc needs OSQP")
+    assert found["pending_blind"].prediction.margins
+    with pytest.raises(UserError, match="needs OSQP"):
+        analyze(only(load("pending_blind"), ["mpc"]))
+
+
+def test_where_no_experiment_finds_the_plant_verify_takes_what_the_run_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refused = CliRunner().invoke(app, ["analyze", "agentx_slow_fill"])
+    assert isinstance(refused.exception, UserError)
+    assert "`steadyflow analyze FILE --verify` and `steadyflow compare FILE`" in str(refused.exception)
+    plant = {
+        "slots": 80.0,
+        "dead_time_s": 9.2,
+        "residence_s": 7.0,
+        "arrival_per_s": 11.0,
+        "backlogged_ratio": 1.0,
+    }
+    seen = {"verdict": "steady", "period_s": None, "damping_ratio": None, "utilization_ratio": 0.4, "seeds": 1}
+    scenario = load("agentx_slow_fill")
+    monkeypatch.setattr(
+        analysis, "measure", lambda *_: {one.name: {**seen, "plant": plant} for one in scenario.candidates}
+    )
+    found = {one.candidate: one for one in analyze(scenario, unidentified="lanes", verify=True)}
+    assert found["credit_n"].source == analysis.MEASURED
+    assert found["credit_n"].prediction.utilization_ratio == pytest.approx(7.0 / 16.2, abs=0.001)
+    assert (found["retirement_gate"].prediction.verdict, found["retirement_gate"].agrees) == ("limit_cycle", False)
+    told = CliRunner().invoke(app, ["analyze", "agentx_slow_fill", "--verify", "--candidate", "credit_n"])
+    assert "plant (measured in the run itself): N = 80 slots, T = 7 s" in told.output
+
+
+def test_a_candidate_without_a_plant_does_not_keep_the_others_from_their_analysis() -> None:
+    found = {one.candidate: one for one in analyze(load("planner_tick"), unidentified="the pool is not full")}
+    assert "the pool is not full; --verify takes the plant" in found["static_pair"].prediction.mechanism
+    assert "thresholds, one worker a step" in found["thresholds"].prediction.mechanism
+    with pytest.raises(UserError, match="the pool is not full"):
+        analyze(only(load("planner_tick"), ["static_pair"]), unidentified="the pool is not full")

@@ -20,7 +20,9 @@ from scenarios.errors import UserError
 from scenarios.schema.laws import Candidate
 from scenarios.schema.scenario import Scenario
 
+NONE = "none"
 ENDLESS_RATIO = 0.8
+MEASURED = "measured in the run itself"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,7 @@ class Analysis:
     """One candidate: what theory expects, what was measured (None: not run), and where they differ.
 
     `others` says of every other slot that acts why its law has no analysis of its own here.
+    `missing`: its laws want an optional package that is not installed, so that it cannot run either.
     """
 
     candidate: str
@@ -35,6 +38,7 @@ class Analysis:
     model: TandemModel | None
     source: str
     others: Mapping[str, str] = field(default_factory=dict)
+    missing: bool = False
     measured: dict[str, object] | None = None
     differences: tuple[str, ...] = ()
 
@@ -94,6 +98,7 @@ def analyze(
     open_per_s: float | None = None,
     residences_s: tuple[tuple[float, float], ...] = (),
     startups: Mapping[str, Startup] | None = None,
+    unidentified: str | None = None,
     verify: bool = False,
     seeds: int = 1,
     jobs: int = 1,
@@ -112,6 +117,8 @@ def analyze(
         Its mean residence in an empty and in a full pool, seconds: as found, and at either end of the confidence.
     startups : mapping of str to Startup, optional
         How long an order takes to serve, by configuration, where an experiment found it.
+    unidentified : str, optional
+        Why no experiment finds the plant; each run is then held to the theory of the plant that it measured itself.
     verify : bool
         Also run each candidate and hold the measurement against the prediction.
     seeds, jobs : int
@@ -122,21 +129,56 @@ def analyze(
     Raises
     ------
     UserError
-        The plant or the workload has no analysis.
+        The plant or the workload has no analysis, or no candidate can be analysed.
     """
-    plant = plant_of(scenario, identified, open_per_s, residences_s) if needs_plant(scenario) else None
-    found = [_one(scenario, candidate, plant, startups) for candidate in scenario.candidates]
+    plant, why = None, unidentified
+    if needs_plant(scenario) and why is None:
+        try:
+            plant = plant_of(scenario, identified, open_per_s, residences_s)
+        except UserError as error:
+            if identified is None:
+                raise
+            why = str(error)
+    found = [_before(scenario, candidate, plant, startups, why) for candidate in scenario.candidates]
+    runs = {one.candidate: one.prediction.signal for one in found if not one.missing}
+    if not runs or (not verify and all(one.source == NONE for one in found)):
+        raise UserError(found[0].prediction.uncompared)
     if not verify:
         return found
-    measured = measure(scenario, {one.candidate: one.prediction.signal for one in found}, seeds, jobs, done)
-    return [
-        replace(
-            one,
-            measured=measured[one.candidate],
-            differences=tuple(disagreements(one.prediction, measured[one.candidate], identified is None)),
-        )
-        for one in found
-    ]
+    measured = measure(scenario, runs, seeds, jobs, done)
+    return [one if one.missing else _held(scenario, one, measured[one.candidate], identified is None) for one in found]
+
+
+def _before(
+    scenario: Scenario,
+    candidate: Candidate,
+    plant: Plant | None,
+    startups: Mapping[str, Startup] | None,
+    why: str | None,
+) -> Analysis:
+    wanting = laws.missing(scenario, candidate)
+    if wanting is not None:
+        return _none(candidate.name, wanting, missing=True)
+    if plant is None and not scales(candidate):
+        how = "" if why is not None and "--verify" in why else "; --verify takes the plant that the run itself measures"
+        return _none(candidate.name, f"{why}{how}")
+    return _one(scenario, candidate, plant, startups)
+
+
+def _none(name: str, why: str, *, missing: bool = False) -> Analysis:
+    nothing = Prediction(mechanism=f"not analysed: {why}", uncompared=why)
+    return Analysis(candidate=name, prediction=nothing, model=None, source=NONE, missing=missing)
+
+
+def _held(scenario: Scenario, one: Analysis, seen: Mapping[str, Any], declared: bool) -> Analysis:
+    if one.source == NONE:
+        plant = _measured(scenario, {"measured": seen.get("plant")})
+        if plant is None:
+            one = _none(one.candidate, "the run itself shows no plant: no turn retired in its window")
+        else:
+            one, declared = _one(scenario, scenario.candidate(one.candidate), plant), False
+    told = {name: value for name, value in seen.items() if name != "plant"}
+    return replace(one, measured=told, differences=tuple(disagreements(one.prediction, seen, declared)))
 
 
 def beside(scenario: Scenario, candidate: str, summary: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -178,7 +220,7 @@ def _measured(scenario: Scenario, summary: Mapping[str, Any]) -> Plant | None:
         ceiling_per_s=scenario.admission.max_release_per_s,
         arrivals_per_s=None if seen["backlogged_ratio"] >= ENDLESS_RATIO else seen["arrival_per_s"],
         noisy=True,
-        source="measured in the run itself",
+        source=MEASURED,
     )
 
 

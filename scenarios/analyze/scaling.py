@@ -14,7 +14,7 @@ from policies.design import capacity as theory
 from policies.design.structure import FeedForward, Multiplicative, Scales, Scaling, Steps, reason_for_none
 from scenarios.analyze.prediction import Prediction, none_declared
 from scenarios.build.cluster import startup_s
-from scenarios.build.laws import capacity
+from scenarios.build.laws import capacity, missing
 from scenarios.errors import UserError
 from scenarios.schema.laws import Candidate
 from scenarios.schema.laws.admission import Credit
@@ -45,7 +45,9 @@ def undeclared(scenario: Scenario) -> list[str]:
     """Return the pools whose start-up a scaling law's analysis needs and the plant does not declare."""
     plant = scenario.plant
     found = [
-        structure_of(candidate, scenario)[0] for candidate in scenario.candidates if candidate.capacity.kind != "hold"
+        structure_of(candidate, scenario)[0]
+        for candidate in scenario.candidates
+        if candidate.capacity.kind != "hold" and missing(scenario, candidate) is None
     ]
     names = [own.configuration for own in found if isinstance(own, Multiplicative)]
     if not isinstance(plant, ClusterPlant):

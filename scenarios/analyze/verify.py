@@ -26,7 +26,10 @@ def measure(
     jobs: int,
     done: Callable[[int, int], None] | None = None,
 ) -> dict[str, dict[str, object]]:
-    """Run candidates on `seeds` seeds and return, for each, the mean of what was measured of the signal named."""
+    """Run candidates on `seeds` seeds and return, for each, the mean of what was measured of the signal named.
+
+    `plant` is the plant that the runs themselves showed (None: they showed none).
+    """
     names = list(signals)
     work = [
         Job(key=(name, k), scenario=scenario, candidate=name, seed=scenario.seed + k)
@@ -56,7 +59,13 @@ def _joined(summaries: Sequence[Mapping[str, Any]], signal: str) -> dict[str, ob
         "damping_ratio": mean("damping_ratio"),
         "utilization_ratio": fmean(float(s["flow"]["decode_utilization_ratio"]) for s in summaries),
         "seeds": len(summaries),
+        "plant": _plant([s.get("measured") for s in summaries]),
     }
+
+
+def _plant(seen: Sequence[Mapping[str, float] | None]) -> dict[str, float] | None:
+    told = [one for one in seen if one]
+    return {name: fmean(one[name] for one in told) for name in told[0]} if len(told) == len(seen) else None
 
 
 def disagreements(predicted: Prediction, measured: Mapping[str, Any], declared: bool = True) -> list[str]:

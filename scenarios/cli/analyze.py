@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from scenarios.analyze.analysis import Analysis, needs_plant
+from scenarios.analyze.analysis import MEASURED, Analysis, needs_plant
 from scenarios.analyze.analysis import analyze as analyze_candidates
 from scenarios.analyze.scaling import Startup, undeclared
 from scenarios.build.plants import declared
@@ -39,10 +39,17 @@ def analyze(
 ) -> None:
     """Predict each candidate's cycle, margins and utilisation before any closed-loop run.
 
+    Where no experiment finds the plant (lanes of agents bring their own arrivals), --verify takes the plant that each
+    run measured.
+
     Example: steadyflow analyze full_empty_reference --verify
     """
     scenario = only(load(file, sets or ()), candidate or ())
-    known = _identified(scenario)
+    known, unidentified = None, None
+    try:
+        known = _identified(scenario)
+    except UserError as error:
+        unidentified = str(error)
     startups = {name: _started(scenario, name) for name in undeclared(scenario)}
     with bar("of", total=len(scenario.candidates) * seeds, quiet=quiet(as_json) or not verify) as (progress, task):
         progress.update(task, description=scenario.title)
@@ -52,6 +59,7 @@ def analyze(
             open_per_s=None if known is None else known.open_per_s,
             residences_s=() if known is None else known.residences_s(),
             startups=startups,
+            unidentified=unidentified,
             verify=verify,
             seeds=seeds,
             jobs=jobs or os.cpu_count() or 1,
@@ -97,13 +105,9 @@ def _started(scenario: Scenario, name: str) -> Startup:
 
 
 def _show(found: list[Analysis], title: str) -> None:
-    model = next((one.model for one in found if one.model is not None), None)
-    if model is not None:
-        source = next(one.source for one in found if one.model is not None)
-        typer.echo(
-            f"plant ({source}): N = {model.slots:g} slots, T = {model.residence_s:.4g} s; dead time "
-            f"{model.dead_time_s:.4g} s in the pipeline + {model.observation_s:.4g} s to see and act"
-        )
+    first = next((one for one in found if one.model is not None and one.source != MEASURED), None)
+    if first is not None:
+        typer.echo(_plant(first))
     table = Table(title=title, title_justify="left")
     for heading in ("candidate", "", "verdict", "period", "swing", "damping", "utilisation"):
         table.add_column(heading, overflow="fold")
@@ -114,6 +118,8 @@ def _show(found: list[Analysis], title: str) -> None:
     Console().print(table)
     for one in found:
         typer.echo(f"{one.candidate}: {one.prediction.mechanism}{_margins(one)}{_startup(one)}")
+        if one.source == MEASURED:
+            typer.echo(f"    {_plant(one)}")
         for slot, reason in one.others.items():
             typer.echo(f"    beside it, {slot}: {reason}")
         if one.agrees is not None:
@@ -121,6 +127,15 @@ def _show(found: list[Analysis], title: str) -> None:
             typer.echo(f"    {told}")
         if one.not_compared is not None:
             typer.echo(f"    not compared: {one.not_compared}")
+
+
+def _plant(one: Analysis) -> str:
+    model = one.model
+    assert model is not None
+    return (
+        f"plant ({one.source}): N = {model.slots:g} slots, T = {model.residence_s:.4g} s; dead time "
+        f"{model.dead_time_s:.4g} s in the pipeline + {model.observation_s:.4g} s to see and act"
+    )
 
 
 def _row(numbers: Mapping[str, object]) -> list[str]:

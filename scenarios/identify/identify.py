@@ -107,8 +107,8 @@ def supplied(scenario: Scenario) -> Scenario:
         return scenario
     if not isinstance(work, SyntheticWorkload):
         raise UserError(
-            f"workload.kind: {work.kind} brings its own arrivals, which would limit the experiment; identify with "
-            'kind = "saturated" and the same lengths'
+            f"workload.kind: {work.kind} brings its own arrivals, which would limit an experiment at the door; "
+            "`steadyflow analyze FILE --verify` and `steadyflow compare FILE` take the plant that each run measures"
         )
     waiting = SaturatedWorkload(
         kind="saturated", waiting_turns=1024, prompt=work.prompt, output=work.output, by_class=work.by_class

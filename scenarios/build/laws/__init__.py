@@ -10,10 +10,11 @@ from scenarios.build.laws.capacity import capacity
 from scenarios.build.laws.demand import demand
 from scenarios.build.laws.retention import retention
 from scenarios.build.laws.routing import router_maker
+from scenarios.errors import MissingPackage
 from scenarios.schema.laws import Candidate, Hold
 from scenarios.schema.scenario import Scenario
 
-__all__ = ["admission", "batching", "capacity", "demand", "held_or_made", "retention", "router_maker"]
+__all__ = ["admission", "batching", "capacity", "demand", "held_or_made", "missing", "retention", "router_maker"]
 
 
 def held_or_made(scenario: Scenario, candidate: Candidate) -> dict[Slot, Law]:
@@ -30,3 +31,12 @@ def held_or_made(scenario: Scenario, candidate: Candidate) -> dict[Slot, Law]:
     if not isinstance(candidate.retention, Hold):
         made["retention"] = retention(candidate.retention, scenario.period_s("retention", candidate.retention))
     return made
+
+
+def missing(scenario: Scenario, candidate: Candidate) -> str | None:
+    """Return which optional package a candidate's laws want and do not find; None where all can be made."""
+    try:
+        held_or_made(scenario, candidate)
+    except MissingPackage as error:
+        return str(error)
+    return None

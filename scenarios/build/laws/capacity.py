@@ -15,7 +15,7 @@ from policies.capacity.queue_model import QueueModel
 from policies.capacity.relay import Relay
 from policies.capacity.step import Step
 from scenarios.build.laws.file import made_from_file
-from scenarios.errors import UserError
+from scenarios.errors import MissingPackage
 from scenarios.schema.laws import FileLaw, Hold
 from scenarios.schema.laws import capacity as parts
 
@@ -38,7 +38,7 @@ def capacity(part: parts.Capacity, period_s: float) -> Law:
             try:
                 return Mpc(every, **_named(part))
             except ImportError as error:
-                raise UserError('capacity mpc needs OSQP: pip install "steadyflow[mpc]"') from error
+                raise MissingPackage('capacity mpc needs OSQP: pip install "steadyflow[mpc]"') from error
         case parts.Step():
             return Step(every, **_named(part))
         case parts.Prbs():

@@ -49,6 +49,8 @@ def compare(
 ) -> None:
     """Compare a scenario's candidates; exit 1 when an expectation of the scenario fails.
 
+    A candidate that wants an optional package which is not installed is skipped, and so are its expectations (exit 1).
+
     Example: steadyflow compare full_empty_reference --seeds 10
     """
     scenario = load(file, sets or ())
@@ -64,6 +66,10 @@ def compare(
         print_json(found.to_json())
     else:
         show(found, out)
+    for name, why in found.skipped.items():
+        lost = sum(check["candidate"] == name for check in found.unheld)
+        told = f"; {lost} of its expectations skipped with it, so the exit code is 1" if lost else ""
+        typer.echo(f"{name}: skipped, {why}{told}", err=True)
     for summaries in found.summaries.values():
         refuse_empty(summaries[0])
     if not found.ok:

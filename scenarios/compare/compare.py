@@ -5,10 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from scenarios.build.laws import missing
 from scenarios.compare.join import differences, expected, joined
 from scenarios.errors import UserError
 from scenarios.run.execute import run
@@ -23,13 +24,15 @@ class Comparison:
     """What a comparison found.
 
     `summaries[candidate]` holds one summary a seed, in the order of `seeds`; `folders[candidate]` the record of the
-    first seed, where records were kept.
+    first seed, where records were kept. `skipped` says of each candidate that could not be built which optional package
+    it wants; its expectations are not held to anything, so `ok` is False where it has any.
     """
 
     scenario: Scenario
     seeds: tuple[int, ...]
     summaries: dict[str, list[Summary]]
     folders: dict[str, Path]
+    skipped: dict[str, str] = field(default_factory=dict)
 
     @property
     def checks(self) -> dict[str, list[dict[str, Any]]]:
@@ -39,7 +42,17 @@ class Comparison:
     @property
     def ok(self) -> bool:
         """Tell whether every expectation holds."""
-        return all(check["ok"] for checks in self.checks.values() for check in checks)
+        return not self.unheld and all(check["ok"] for checks in self.checks.values() for check in checks)
+
+    @property
+    def unheld(self) -> list[dict[str, Any]]:
+        """Return the expectations of skipped candidates: what was wanted, and why nothing was got."""
+        expect = self.scenario.expect
+        return [
+            {**check, "candidate": name, "got": None, "ok": False, "skipped": why}
+            for name, why in self.skipped.items()
+            for check in expected(expect.get(name, {}), ())
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that `compare --json` prints."""
@@ -58,7 +71,8 @@ class Comparison:
                 }
                 for name, own in self.summaries.items()
             },
-            "expect": [{"candidate": name, **check} for name, own in checks.items() for check in own],
+            "skipped": dict(self.skipped),
+            "expect": [{"candidate": name, **check} for name, own in checks.items() for check in own] + self.unheld,
             "ok": self.ok,
         }
 
@@ -91,11 +105,16 @@ def compare(
     Raises
     ------
     UserError
-        `out` exists.
+        `out` exists, or no candidate can be built.
     """
     if out is not None and out.exists():
         raise UserError(f"{out}: the folder exists; a comparison never overwrites another: name a new one with --out")
-    names = list(candidates) or [candidate.name for candidate in scenario.candidates]
+    wanted = list(candidates) or [candidate.name for candidate in scenario.candidates]
+    lacking = {name: missing(scenario, scenario.candidate(name)) for name in wanted}
+    skipped = {name: why for name, why in lacking.items() if why is not None}
+    names = [name for name in wanted if name not in skipped]
+    if not names:
+        raise UserError(next(iter(skipped.values())))
     numbers = tuple(scenario.seed + i for i in range(seeds))
     work = [(name, seed) for seed in numbers for name in names]
     folders = {name: out / name for name in names} if out is not None else {}
@@ -110,7 +129,7 @@ def compare(
             shutil.rmtree(out, ignore_errors=True)
         raise
     summaries = {name: [results[name, seed] for seed in numbers] for name in names}
-    return Comparison(scenario=scenario, seeds=numbers, summaries=summaries, folders=folders)
+    return Comparison(scenario=scenario, seeds=numbers, summaries=summaries, folders=folders, skipped=skipped)
 
 
 def _made(

@@ -59,6 +59,8 @@ def unwritable(path: Path, *, file: bool) -> str:
     try:
         if file and path.is_dir():
             return f"{path} is a folder; name a file, such as {path / 'report.html'}"
+        if not file and path.is_file():
+            return f"{path} is a file; name a folder"
         if file and path.exists() and not os.access(path, os.W_OK):
             return f"{path} exists and cannot be written; name another"
         above = path.absolute().parent

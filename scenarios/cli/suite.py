@@ -29,6 +29,8 @@ def suite(
     Example: steadyflow suite full_empty_reference herd
     """
     chosen = list(only or names())
+    if out is None and not as_json:
+        out = free_folder("suite") / "suite.html"
     with bar("run", total=1.0, quiet=quiet(as_json)) as (progress, task):
         rows = run_suite(
             chosen,
@@ -39,8 +41,6 @@ def suite(
         print_json({"rows": [row.to_json() for row in rows], "ok": all(row.ok for row in rows)})
     else:
         _show(rows)
-    if out is None and not as_json:
-        out = free_folder("suite") / "suite.html"
     if out is not None:
         from scenarios.report.suite_page import write_suite_page
 

@@ -12,7 +12,7 @@ import typer
 
 from scenarios.analyze import analyze
 from scenarios.cli.common import RUNS, bar, print_json, quiet
-from scenarios.cli.options import new_folder
+from scenarios.cli.options import new_folder, unwritable
 from scenarios.errors import UserError
 from scenarios.schema.load import find, load
 from scenarios.schema.scenario import Scenario
@@ -42,6 +42,8 @@ def sweep(
     axes = [parse_axis(text) for text in grid]
     name = find(file).stem
     folder = out or (None if as_json else RUNS / f"sweep-{name}")
+    if folder is not None and (wrong := unwritable(folder, file=False)):
+        raise UserError(f"{wrong} with --out")
     with bar("of", total=1, quiet=quiet(as_json)) as (progress, task):
         progress.update(task, description=load(file, sets or ()).title)
         found = sweep_grid(

@@ -56,6 +56,23 @@ def test_a_path_through_a_file_is_refused_before_anything_is_computed(
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.parametrize(
+    "words", [("run", "mild"), ("suite", "mild"), ("sweep", "mild", "--grid", "plant.dead_time_s=1,2")]
+)
+def test_a_file_in_the_place_of_the_usual_folder_is_refused(
+    refused: Refused, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "runs").write_text("a file", encoding="utf-8")
+    extra = ("--candidate", "retirement_gate") if words[0] == "run" else ()
+    assert "runs is a file, not a folder" in refused(*words, *extra)
+
+
+def test_a_file_is_no_folder_for_a_sweep(refused: Refused) -> None:
+    assert "taken is a file; name a folder" in refused(
+        "sweep", "mild", "--grid", "plant.dead_time_s=1,2", "--out", "taken"
+    )
+
+
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system that takes no files")
 def test_a_place_that_takes_no_files_is_refused(refused: Refused) -> None:
     assert "/proc/x/y cannot be written" in refused("run", "mild", "--out", "/proc/x/y")

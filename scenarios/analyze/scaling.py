@@ -101,7 +101,8 @@ def _thresholds(law: Steps, scenario: Scenario, plant: ClusterPlant) -> Predicti
     if law.consolidation:
         told, loose = "it asks what the load will be with one worker fewer, so no constant load turns it round", []
     elif loose:
-        told = f"down x N/(N-1) reaches up for N = {loose[0]} to {loose[-1]}: some constant loads make it flap there"
+        sizes = str(loose[0]) if len(loose) == 1 else f"{loose[0]} to {loose[-1]}"
+        told = f"down x N/(N-1) reaches up for N = {sizes}: some constant loads make it flap there"
     else:
         told = "down x N/(N-1) stays below up for every N: no constant load makes it flap"
     start_s = startup_s(plant.configurations[law.configuration])

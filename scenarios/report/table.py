@@ -56,7 +56,9 @@ def verdict_table(summaries: Sequence[Mapping[str, Any]], title: str | None = No
         heading = headings[i].replace(" p50", "\np50")
         table.add_column(heading, justify="left" if words or i == 0 else "right", no_wrap=not words)
     for line in lines:
-        table.add_row(*(Text(line[i], style=tone(line[i]) if headings[i] == "verdict" else "") for i in kept))
+        # A number is not parted from its unit where a cell of words wraps.
+        cells = [(i, line[i].replace(" %", "\N{NO-BREAK SPACE}%").replace(" s,", "\N{NO-BREAK SPACE}s,")) for i in kept]
+        table.add_row(*(Text(cell, style=tone(line[i]) if headings[i] == "verdict" else "") for i, cell in cells))
     return table
 
 

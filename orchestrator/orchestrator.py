@@ -150,11 +150,13 @@ class Orchestrator:
                 self._source.start(self._arrive)
                 self._check_drained()
                 self._clock.at(self.spec.horizon_s, self._end, "horizon")
-                ended = await self._over
-                if self.spec.drain_s > 0.0 and ended == "horizon":
-                    await self.drain(self._clock.now() + self.spec.drain_s)
-                self._journey.over = True
-                self._door.set(AdmissionCommand(gate_open=False))
+                try:
+                    ended = await self._over
+                    if self.spec.drain_s > 0.0 and ended == "horizon":
+                        await self.drain(self._clock.now() + self.spec.drain_s)
+                finally:  # also where it is broken off: nobody is let into a group that shuts down
+                    self._journey.over = True
+                    self._door.set(AdmissionCommand(gate_open=False))
                 raise _Over
         except* _Over:
             pass

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from orchestrator.errors import Deadlock
 from orchestrator.virtual_loop import VirtualLoop
 
 T = TypeVar("T")
@@ -51,6 +52,7 @@ def run_virtual(main: Callable[[VirtualClock], Coroutine[Any, Any, T]], start_s:
         return loop.run_until_complete(main(clock))
     except (KeyboardInterrupt, SystemExit):
         loop.set_exception_handler(lambda *_: None)  # the tasks that it broke off have nothing to add
+        loop.forget()  # nor has the plant: a turn let in now would find its task group shut
         raise
     finally:
         _close(loop)
@@ -66,6 +68,7 @@ def _close(loop: VirtualLoop) -> None:
     for task in pending:
         task.cancel()
     if pending:
-        with suppress(KeyboardInterrupt, SystemExit):  # a task that was interrupted hands it on once more
+        # A task that was interrupted hands it on once more, and one may wait for what has been forgotten.
+        with suppress(KeyboardInterrupt, SystemExit, Deadlock):
             loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
     loop.close()

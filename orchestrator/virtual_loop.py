@@ -216,6 +216,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
         _push(self._heap, entry)
         return entry
 
+    def forget(self) -> None:
+        """Forget all that was to happen: the clock stands still from now on, and only what is ready still runs."""
+        self._heap.clear()
+        self._dead = 0
+
     def cancel_at(self, entry: Entry) -> None:
         """Forget an entry; the heap is purged when most of it is dead, so cancelled timers cannot pile up."""
         if entry[3] is not None:

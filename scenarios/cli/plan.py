@@ -5,12 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import orjson
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from scenarios.cli.options import at_least_one, new_file, not_negative, positive
+from scenarios.cli.plan_tables import (
+    print_frontier,
+    print_json,
+    print_layer,
+    print_models,
+    print_validation,
+    wide_console,
+    write_page,
+)
 from scenarios.errors import UserError, nearest
 
 app = typer.Typer(
@@ -26,25 +32,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON only.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Write an HTML page there.", callback=new_file)]
 PlacementText = Annotated[str, typer.Option("--placement", help="Widths, such as pp1tp1dp64ep64.")]
 DEFAULT_ENGINE = "fused-2026h2"
-
-
-def _console() -> Console:
-    """Return a console wide enough for the tables; a narrower terminal wraps lines instead of losing columns."""
-    console = Console()
-    console.width = max(console.width, 136)
-    return console
-
-
-def _print_json(value: object) -> None:
-    typer.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode())
-
-
-def _page(out: Path, title: str, lead: str, charts: list[Any], tables: tuple[str, ...] = ()) -> None:
-    # Charts are plan.page.Chart; plotly is imported only when a page is asked for, hence Any.
-    from scenarios.plan.page import page, write_page
-    from scenarios.report.style import CSS
-
-    typer.echo(f"page: {write_page(out, page(title, lead, charts, CSS, tables))}")
 
 
 @app.callback(invoke_without_command=True)
@@ -137,50 +124,17 @@ def _frontiers(
             )
     if as_json:
         rows = [plain(frontier) for frontier in found]
-        _print_json(rows[0] if len(rows) == 1 else {"frontiers": rows})
+        print_json(rows[0] if len(rows) == 1 else {"frontiers": rows})
     else:
         for frontier in found:
-            _print_frontier(frontier)
+            print_frontier(frontier)
     if out is not None:
         from scenarios.plan.figures import frontier_charts
 
         names = ", ".join(machine.name for machine in machines)
         lead = f"Placements on {names}, {questions[0].gpus.start} to {questions[0].gpus.stop - 1} GPUs a worker. "
         lead += "A model of hardware and software, not a measurement."
-        _page(out, f"{model.name}: frontiers", lead, frontier_charts(found))
-
-
-def _print_frontier(frontier: Any) -> None:
-    # scenarios.plan.frontier.Frontier
-    from scenarios.plan.frontier import as_json as plain
-
-    question = frontier.question
-    name = "ms/token" if question.regime == "decode" else "first token ms"
-    title = f"{frontier.model.name} on {frontier.hardware.name}: {question.regime}"
-    if not frontier.hardware.verified:
-        title += " (hardware unverified)"
-    table = Table(title=title, title_justify="left")
-    heads = ["placement", "GPUs", "batch", "pieces", name, "tok/s/GPU", "J/query", "all-in J", "HBM GB", "net GB/s"]
-    price = question.gpu_hour_price
-    if price is not None:
-        heads += ["per Mtok", "per turn", "value/h"] if question.regime == "decode" else ["per Mtok", "per turn"]
-    for i, head in enumerate(heads):
-        table.add_column(head, justify="left" if i == 0 else "right", no_wrap=i == 0)
-    points = frontier.points
-    step = max(len(points) // 24, 1)
-    rows: Any = plain(frontier)["frontier"]
-    for p, row in [*zip(points[:-1:step], rows[:-1:step]), (points[-1], rows[-1])]:
-        cells = [p.placement.label(), str(p.gpus), str(p.batch), str(p.chunks), f"{p.latency_s * 1e3:.2f}"]
-        cells += [f"{p.tokens_per_s_per_gpu:.0f}", f"{p.energy_j_per_query:.0f}", f"{p.energy_all_in_j_per_query:.0f}"]
-        cells += [f"{p.hbm_bytes_per_gpu / 1e9:.0f}", f"{p.network_mean_bytes_per_s / 1e9:.1f}"]
-        if price is not None:
-            cells += [
-                f"{row[name]:.3g}" for name in ("cost_per_mtoken", "cost_per_turn", "value_per_gpu_hour") if name in row
-            ]
-        table.add_row(*cells)
-    _console().print(table)
-    refused = ", ".join(f"{reason} {count}" for reason, count in sorted(frontier.refused.items())) or "none"
-    typer.echo(f"{frontier.evaluated} points evaluated, {len(points)} on the frontier; placements refused: {refused}")
+        write_page(out, f"{model.name}: frontiers", lead, frontier_charts(found))
 
 
 def _explain(
@@ -204,42 +158,17 @@ def _explain(
     except PlacementError as problem:
         raise UserError(str(problem)) from problem
     slices = slices_of(setting, batch, float(new), float(cached), fill=fill)
+    kinds = [group.label for group in model.attention]
     if as_json:
         rows = [{name: getattr(s, name) for name in s.__slots__} for s in slices]
-        _print_json({"placement": place.label(), "operations": rows, "memory_bytes": need.classes()})
+        print_json({"placement": place.label(), "operations": rows, "memory_bytes": need.classes()})
     else:
-        table = Table(title=f"{model.name}, {place.label()} on {machine.name}: one pass", title_justify="left")
-        for i, head in enumerate(("operation", "layers", "us/layer", "ms", "share", "FLOP/B", "sent kB")):
-            table.add_column(head, justify="left" if i == 0 else "right", no_wrap=i == 0)
-        for s in slices:
-            intensity = "" if s.flop_per_byte is None else f"{s.flop_per_byte:.1f}"
-            sent = f"{s.link_bytes / 1e3:.1f}" if s.link_bytes else ""
-            table.add_row(s.name, str(s.layers), f"{s.seconds * 1e6:.2f}", f"{s.total_s * 1e3:.3f}",
-                          f"{s.share_ratio:.1%}", intensity, sent)  # fmt: skip
-        _console().print(table)
-        _print_layer(slices, [group.label for group in model.attention])
-        held = ", ".join(f"{name} {size / 1e9:.1f} GB" for name, size in need.classes().items())
-        typer.echo(f"memory of the fullest GPU: {held}")
+        print_layer(slices, need, kinds, f"{model.name}, {place.label()} on {machine.name}: one pass")
     if out is not None:
         from scenarios.plan.figures import layer_chart
 
-        kinds = [group.label for group in model.attention]
         label = f"{model.name}, {place.label()} on {machine.name}, {question.regime}, batch {batch:g}"
-        _page(out, f"{model.name}: one layer", label, [layer_chart(slices, kinds, label)])
-
-
-def _print_layer(slices: Any, kinds: list[str]) -> None:
-    # list[scenarios.plan.explain.Slice]
-    from scenarios.plan.explain import layer_bars
-
-    width = 72
-    for kind in kinds:
-        bars = layer_bars(slices, kind)
-        whole = bars[-1].start_s + bars[-1].seconds
-        typer.echo(f"{kind} layer, {whole * 1e6:.1f} us:")
-        for bar in bars:
-            start, end = round(bar.start_s / whole * width), round((bar.start_s + bar.seconds) / whole * width)
-            typer.echo(f"  {bar.name:20s}{' ' * start}{'█' * max(end - start, 1)} {bar.seconds * 1e6:.1f}")
+        write_page(out, f"{model.name}: one layer", label, [layer_chart(slices, kinds, label)])
 
 
 @app.command()
@@ -255,21 +184,12 @@ def validate(
 
     points = predictions()
     if as_json:
-        _print_json(as_plain(points))
+        print_json(as_plain(points))
         return
     if markdown:
         typer.echo(as_markdown(points), nl=False)
         return
-    table = Table(title="Public measurements", title_justify="left")
-    for i, head in enumerate(("row", "kind", "measured", "model", "error", "set")):
-        table.add_column(head, justify="left" if i < 2 else "right")
-    for p in points:
-        cells = (p.row.name, p.row.kind, p.text(p.row.measured), p.text(p.predicted), f"{p.error_ratio:+.1%}")
-        table.add_row(*cells, "*" if p.row.sets else "")
-    _console().print(table)
-    for name, value in as_plain(points).items():
-        if name != "rows":
-            typer.echo(f"{name}: {value}")
+    print_validation(points, as_plain(points))
 
 
 @app.command()
@@ -282,18 +202,9 @@ def models(as_json: AsJson = False) -> None:
 
     rows = count_rows()
     if as_json:
-        _print_json(rows)
+        print_json(rows)
         return
-    table = Table(title="Parameters: active counts the head, not the embedding", title_justify="left")
-    for i, head in enumerate(("model", "total B", "published", "error", "active B", "published", "error", "KV kB/tok")):
-        table.add_column(head, justify="left" if i == 0 else "right", no_wrap=i == 0)
-    for r in rows:
-        table.add_row(
-            str(r["model"]), f"{r['total'] / 1e9:.2f}", f"{r['published_total'] / 1e9:.2f}", f"{r['total_error']:+.3%}",
-            f"{r['active'] / 1e9:.2f}", f"{r['published_active'] / 1e9:.2f}", f"{r['active_error']:+.1%}",
-            f"{r['kv_bytes_per_token'] / 1e3:.1f}",
-        )  # fmt: skip
-    _console().print(table)
+    print_models(rows)
 
 
 @app.command()
@@ -315,11 +226,11 @@ def memory(
 
     view = memory_view(model if config is None else None, config, hardware, engine, placement, positions)
     if as_json:
-        _print_json(view.plain)
+        print_json(view.plain)
     else:
-        view.print(_console())
+        view.print(wide_console())
     if out is not None:
-        _page(out, view.title, view.lead, view.charts())
+        write_page(out, view.title, view.lead, view.charts())
 
 
 @app.command()
@@ -343,8 +254,8 @@ def regimes(
 
     view = regimes_view(model if config is None else None, config, hardware, engine, placement, positions, new, batch)
     if as_json:
-        _print_json(view.plain)
+        print_json(view.plain)
     else:
-        view.print(_console())
+        view.print(wide_console())
     if out is not None:
-        _page(out, view.title, view.lead, view.charts())
+        write_page(out, view.title, view.lead, view.charts())

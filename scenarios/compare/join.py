@@ -80,12 +80,20 @@ def differences(own: Sequence[Mapping[str, Any]], first: Sequence[Mapping[str, A
 
 def looked_up(summary: Mapping[str, Any], key: str) -> Any:
     """Return a value of a summary by its dotted path or its shorthand; None where there is none."""
-    here: Any = summary
-    for step in SHORT.get(key, key).split("."):
-        if not isinstance(here, Mapping) or step not in here:
-            return None
-        here = here[step]
-    return here
+    return _at(summary, SHORT.get(key, key).split("."))
+
+
+def _at(here: Any, steps: list[str]) -> Any:
+    if not steps:
+        return here
+    if not isinstance(here, Mapping):
+        return None
+    # Signals such as command.admission.gate_open have dots in their names: the longest name that is there counts.
+    for count in range(len(steps), 0, -1):
+        name = ".".join(steps[:count])
+        if name in here:
+            return _at(here[name], steps[count:])
+    return None
 
 
 def expected(expectation: Expectation, summaries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

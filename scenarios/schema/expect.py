@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import model_validator
 
 from scenarios.errors import nearest
+from scenarios.schema import summary
 from scenarios.schema.base import NotNegative, Part, Share
 
-# The words that the verdict and the flow have, and the summary's own parts; a test holds them to the rooms they name.
+# The words that the verdict and the flow have; a test holds them to the rooms they name.
 VERDICTS = (
     *("constant", "undecided", "unbounded", "driven", "echo", "limit_cycle", "quasi_cycle", "ringing", "steady"),
 )
 FLOWS = ("fed", "starved", "saturated")
 # Short keys speak of the decode pool's own verdict.
 SHORT_KEYS = ("verdict", "period_s", "amplitude_ratio", "damping_ratio", "cost_ratio")
-PARTS = (
-    *("verdict", "flow", "latency", "goodput", "by_class", "counts", "trace", "cpu_s_by_part", "headline", "gpu_hours"),
-    *("window_s", "turns_per_cpu_s", "peak_rss_mb", "ended", "kv", "theory", "reconfigurations", "pools", "stranded"),
-)
 
 
 class Bound(Part):
@@ -41,16 +40,35 @@ class Bound(Part):
 Expectation = dict[str, str | Bound]
 
 
-def check_expectation(candidate: str, expectation: Expectation) -> None:
-    """Raise ValueError where a key misspells a part of the summary, or a word is none that could ever come."""
+def check_expectation(
+    candidate: str, expectation: Expectation, names: summary.Names, lacking: Mapping[str, str]
+) -> None:
+    """Raise ValueError where no run could meet an expectation.
+
+    Parameters
+    ----------
+    candidate : str
+    expectation : Expectation
+    names : mapping of str to names
+        What the scenario calls its `class`es and its `pool`s.
+    lacking : mapping of str to str
+        Parts of a summary that this scenario's runs leave empty, and what would fill them.
+    """
+    names = {"signal": summary.SIGNALS, **names}
     for key, want in expectation.items():
-        first = key.split(".")[0]
-        known = (*SHORT_KEYS, *PARTS)
-        meant = "" if first in known else nearest(first, known)
-        if meant:  # a plant may add parts of its own to a summary; a misspelt one is refused
-            raise ValueError(f"expect.{candidate}.{key}: no part of a run's summary{meant}")
-        words = VERDICTS if key.split(".")[-1] == "verdict" else FLOWS if key == "flow.fed" else None
-        if words is not None and isinstance(want, str) and want not in words:
+        place = f"expect.{candidate}.{key}"
+        word = key == "verdict" or summary.among(key, summary.WORDS, names)
+        if not word and key not in SHORT_KEYS and not summary.among(key, summary.NUMBERS, names):
+            meant = nearest(key, [*SHORT_KEYS, *summary.spelled((*summary.WORDS, *summary.NUMBERS), names)])
+            raise ValueError(f"{place}: no key of a run's summary{meant}")
+        if why := lacking.get(key.split(".")[0]):
+            raise ValueError(f"{place}: no run of this scenario tells it; {why}")
+        if isinstance(want, str) and not word:
             raise ValueError(
-                f"expect.{candidate}.{key}: there is no {want!r}{nearest(want, words)}; there are {', '.join(words)}"
+                f"{place} = {want!r}: is a number; write {{ value = ..., rel = ... }} or {{ at_least = ... }}"
             )
+        if word and not isinstance(want, str):
+            raise ValueError(f"{place}: is a word, not a number; write it in quotes")
+        words = VERDICTS if key.split(".")[-1] == "verdict" else FLOWS if key == "flow.fed" else None
+        if words is not None and want not in words:
+            raise ValueError(f"{place}: there is no {want!r}{nearest(str(want), words)}; there are {', '.join(words)}")

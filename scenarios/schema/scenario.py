@@ -12,6 +12,7 @@ from scenarios.schema.expect import Expectation, check_expectation
 from scenarios.schema.laws import Candidate
 from scenarios.schema.plants import ClusterPlant, Plant, RecordedTimesPart
 from scenarios.schema.reconfigure import ReadyPart, ReconfigurePart
+from scenarios.schema.traffic import MixtureWorkload, Played, ReplayWorkload
 from scenarios.schema.workloads import Workload
 
 SLOTS = ("admission", "batching", "capacity", "demand", "retention")
@@ -120,13 +121,29 @@ class Scenario(Part):
                 raise ValueError(
                     f"expect.{name} names no candidate{nearest(name, names)}; there are {', '.join(names)}"
                 )
-            check_expectation(name, self.expect[name])
+            check_expectation(name, self.expect[name], self._names(), self._untold())
         if not self.classes:
             raise ValueError("classes: there must be at least one")
         self._check_lengths()
         self._check_periods()
         self._check_drain()
         return self
+
+    def _names(self) -> dict[str, tuple[str, ...]]:
+        """Return what this scenario calls its classes and its pools, for paths of expectations."""
+        pools = (*self.plant.configurations,) if isinstance(self.plant, ClusterPlant) else ("decode",)
+        return {"class": (*self.classes,), "pool": pools}
+
+    def _untold(self) -> dict[str, str]:
+        """Return parts of a summary that runs of this scenario leave empty, and what would fill them."""
+        found = {}
+        if not isinstance(self.plant, ClusterPlant):
+            found["stranded"] = f"the {self.plant.kind} plant has no workers, a plant of kind cluster has"
+        if not isinstance(self.plant, ClusterPlant) or self.plant.kv is None:
+            found["kv"] = "it needs a plant of kind cluster with a table plant.kv"
+        if not isinstance(self.workload, Played | ReplayWorkload | MixtureWorkload):
+            found["trace"] = f"the workload {self.workload.kind} plays no conversations"
+        return found
 
     def _check_lengths(self) -> None:
         every = [(f"control.{slot}_period_s", self.period_s(slot, None)) for slot in SLOTS]

@@ -234,7 +234,7 @@ BAD = [
     ("[control]", "[telemetry]\nage_s = 3.0\n[control]", r"telemetry: age_s needs period_s > 0"),
     ("expect.gate", "expect.gaet", r"expect\.gaet names no candidate \(did you mean `gate`\?\)"),
     ('"steady"', '"stedy"', r"expect\.gate\.verdict: there is no 'stedy' \(did you mean `steady`\?\)"),
-    ('verdict = "steady"', '"flwo.fed" = "fed"', r"expect\.gate\.flwo\.fed: .*did you mean `flow`"),
+    ('verdict = "steady"', '"flwo.fed" = "fed"', r"expect\.gate\.flwo\.fed: .*did you mean `flow.fed`"),
     ("seed = 1", "seed = ", r"not valid TOML: .*line 4"),
 ]
 

@@ -59,8 +59,20 @@ def _or_inf(value: float | None) -> float:
 def orchestrator(
     scenario: Scenario, candidate: Candidate, seed: int, clock: Clock, sink: Sink
 ) -> tuple[Orchestrator, Source]:
-    """Join a scenario's workload, plant and one candidate's laws under an orchestrator on `clock`."""
-    scenario = _own(scenario, candidate)
+    """Join a scenario's workload, plant and one candidate's laws under an orchestrator on `clock`.
+
+    Raises
+    ------
+    UserError
+        A part cannot be built as its table says; the line names the scenario's file and the key.
+    """
+    with scenario.blamed():
+        return _joined(_own(scenario, candidate), candidate, seed, clock, sink)
+
+
+def _joined(
+    scenario: Scenario, candidate: Candidate, seed: int, clock: Clock, sink: Sink
+) -> tuple[Orchestrator, Source]:
     truths = Truths()
     source = workloads.source(scenario, seed, clock, truths)
     make = laws.router_maker(candidate.routing)
@@ -103,6 +115,11 @@ def fluid(scenario: Scenario, candidate: Candidate) -> Fluid:
     UserError
         The law or the residence has no fluid form.
     """
+    with scenario.blamed():
+        return _flow(scenario, candidate)
+
+
+def _flow(scenario: Scenario, candidate: Candidate) -> Fluid:
     part, door = scenario.plant, scenario.admission
     assert isinstance(part, FluidPlant)
     law = laws.admission(candidate.admission, scenario.period_s("admission", candidate.admission))

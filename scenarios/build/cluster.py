@@ -64,10 +64,17 @@ def _configuration(name: str, own: Configuration) -> ConfigurationSpec:
     if own.slots is None and own.role in (*FILL_ROLES, Role.IDLE):
         settings["slots"] = 1
     if isinstance(own.times, MoeTimes):
-        worker = build_moe_worker(own.times)
+        worker = _moe_worker(name, own.times)
         settings |= {key: value for key, value in _made(worker, settings).items() if key not in own.model_fields_set}
         return ConfigurationSpec(name=ConfigurationName(name), times=worker.times, **settings)
     return ConfigurationSpec(name=ConfigurationName(name), times=_times(own.times), **settings)
+
+
+def _moe_worker(name: str, times: MoeTimes) -> MoeWorker:
+    try:
+        return build_moe_worker(times)
+    except UserError as error:
+        raise UserError(f"plant.configurations.{name}.{error}") from error
 
 
 def _made(worker: MoeWorker, settings: dict[str, Any]) -> dict[str, float]:  # Any: fields of several types

@@ -47,7 +47,8 @@ def with_preset(part: KvPart, workers: int) -> KvPart:
         return part
     chip = HARDWARE.get(part.hardware)
     if chip is None:
-        raise UserError(f"plant.kv.hardware: no {part.hardware}{nearest(part.hardware, HARDWARE)}")
+        near = nearest(part.hardware, HARDWARE)
+        raise UserError(f"plant.kv.hardware: no {part.hardware}{near}; there are {', '.join(HARDWARE)}")
     gpus = part.gpus_per_worker
     tiers = ("node", "ssd") if part.tiers is None else part.tiers
     changes: dict[str, Any] = {"network": ServedTier(**_filled(part.network, _network(chip, workers * gpus)))}

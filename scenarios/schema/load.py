@@ -73,7 +73,7 @@ def load(name_or_path: str | Path, sets: Iterable[str] = ()) -> Scenario:
 def validate(raw: Raw, name: str) -> Scenario:
     """Check a raw scenario; `name` stands in errors for the file."""
     try:
-        return Scenario.model_validate(raw)
+        return Scenario.model_validate(raw).read_from(name)
     except ValidationError as error:
         raise UserError(f"{name}: {_first(error, raw)}") from error
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
-from scenarios.errors import nearest
+from scenarios.errors import UserError, nearest
 from scenarios.schema.base import Count, NotNegative, Part, Positive, Share
 from scenarios.schema.expect import Expectation, check_expectation
 from scenarios.schema.laws import Candidate
@@ -107,6 +109,27 @@ class Scenario(Part):
     classes: dict[str, ServiceClass] = Field(default_factory=lambda: {"default": ServiceClass()})
     candidates: Annotated[tuple[Candidate, ...], Field(min_length=1)]
     expect: dict[str, Expectation] = Field(default_factory=dict)
+    _file: str = PrivateAttr(default="")
+
+    @property
+    def file(self) -> str:
+        """Name of the file that this was read from, for errors; empty: from none."""
+        return self._file
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Put the file's name before the user's mistakes that show only when its parts are built."""
+        try:
+            yield
+        except UserError as error:
+            if not self._file or str(error).startswith(f"{self._file}: "):
+                raise
+            raise type(error)(f"{self._file}: {error}") from error
+
+    def read_from(self, file: str) -> Scenario:
+        """Return the scenario, which remembers the name of its file from now on."""
+        self._file = file
+        return self
 
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:

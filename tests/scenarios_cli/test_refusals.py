@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scenarios import cli
-from scenarios.schema.load import load
+from scenarios.schema.load import library, load
 
 
 class Refused:
@@ -135,3 +135,29 @@ def test_every_command_shows_an_example(
         cli.main()
     assert left.value.code == 0
     assert f"Example: steadyflow {' '.join(command)}" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "said"),
+    [
+        ("kv_hot_prefix", "plant.kv.hardware=gb201", "plant.kv.hardware: no gb201"),
+        ("kv_hot_prefix", "plant.pools.0.workers=999", "plant: the pools hold"),
+        (
+            "kimi_k3_gb200",
+            "plant.configurations.decode.times.hardware=gb201",
+            "plant.configurations.decode.times.hardware: `gb201` is unknown",
+        ),
+        (
+            "kimi_k3_gb200",
+            "plant.configurations.decode.times.placement={tp=7}",
+            "plant.configurations.decode.times.placement: tp=7",
+        ),
+    ],
+)
+def test_what_shows_only_when_a_plant_is_built_names_the_users_file_and_the_key(
+    refused: Refused, tmp_path: Path, name: str, setting: str, said: str
+) -> None:
+    (tmp_path / "mine.toml").write_bytes(library()[name].read_bytes())
+    first = load(name).candidates[0].name
+    line = refused("run", "mine.toml", "--candidate", first, "--set", setting)
+    assert line.startswith(f"steadyflow: mine.toml: {said}")

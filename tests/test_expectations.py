@@ -39,10 +39,10 @@ def expecting(name: str, key: str, want: object) -> str:
 
 @pytest.fixture(scope="module")
 def summaries() -> list[tuple[summary.Names, Mapping[str, Any]]]:
-    found = []
+    found: list[tuple[summary.Names, Mapping[str, Any]]] = []
     for name, sets in (TANDEM, CLUSTER, POOLS):
         scenario = load(name, sets)
-        names = {"signal": summary.SIGNALS, **scenario._names()}
+        names: summary.Names = {"signal": summary.SIGNALS, **scenario._names()}
         found.append((names, run(scenario, scenario.candidates[0].name).summary))
     return found
 

@@ -239,6 +239,52 @@ def test_rows_out_of_order_or_twice_are_mended_and_it_is_said(tmp_path: Path) ->
     assert only(write(tmp_path / "good.csv", t_s=np.arange(300), x=np.arange(300) % 7)).notes == ()
 
 
+def test_values_that_are_missing_are_counted_and_what_bridges_them_is_said(tmp_path: Path) -> None:
+    t = np.arange(0, 4000, 10.0)
+    x = 5 + np.sin(2 * np.pi * t / 300)
+    empty = x.copy()
+    empty[[20, 40, 60, 61, 62]] = np.nan
+    one = only(write(tmp_path / "empty.csv", t_s=t, x=empty))
+    assert "5 of 400 values empty or not finite: left out" in one.notes
+    assert "2 samples missed singly: bridged" in one.notes
+    assert "1 gap (1.0% of the record) bridged" in one.notes
+    late = np.where(t < 3000, x, np.nan)
+    one = only(write(tmp_path / "late.csv", t_s=t, x=late))
+    assert "100 of 400 values empty or not finite: left out" in one.notes
+    assert one.span_s == pytest.approx(3000)
+
+
+def test_rates_an_hour_are_of_the_stretch_that_was_judged(tmp_path: Path) -> None:
+    t = np.arange(0, 4000, 10.0)
+    x = np.round(t / 10) % 2
+    x[(t >= 2000) & (t < 3600)] = np.nan
+    one = only(write(tmp_path / "hole.csv", t_s=t, x=x))
+    assert one.reversals_per_hour == pytest.approx(360, rel=0.02)
+    assert any("longest stretch alone, from 0 to 1990 s" in note for note in one.notes)
+
+
+def test_a_hole_in_an_irregular_series_is_told(tmp_path: Path) -> None:
+    t = np.cumsum(np.random.default_rng(3).exponential(10.0, 400))
+    t[200:] += 1000.0
+    one = only(write(tmp_path / "hole.csv", t_s=t, x=5 + np.sin(t / 50)))
+    assert any(note.startswith("nothing for 10") and note.endswith("joined by a line") for note in one.notes)
+
+
+def test_a_load_is_not_made_up_where_it_is_missing(tmp_path: Path) -> None:
+    t = np.arange(0, 4000, 10.0)
+    x, load = 5 + np.sin(2 * np.pi * t / 300), 3 + np.cos(t / 100)
+    short = write(tmp_path / "short.csv", t_s=t, x=x, load=np.where(t < 1000, load, np.nan))
+    with pytest.raises(UserError, match="load series `load`: does not reach over 75% of `x`, from 0 to 990 s"):
+        judge_file(short, load="load")
+    nearly = write(tmp_path / "nearly.csv", t_s=t, x=x, load=np.where(t < 3800, load, np.nan))
+    assert "load `load`: held over the 5.0% of the record that it does not reach" in only(nearly, load="load").notes
+
+
+def test_a_record_too_long_for_its_own_samples_says_how_wide_its_bins_are(tmp_path: Path) -> None:
+    one = only(write(tmp_path / "long.csv", t_s=np.arange(50_000), x=np.arange(50_000) % 900 / 7))
+    assert "50000 samples every 1 s put into 20000 bins of 2.5 s" in one.notes
+
+
 @pytest.mark.filterwarnings("error")
 def test_a_header_without_rows_is_refused_without_warnings(tmp_path: Path) -> None:
     path = tmp_path / "empty.csv"

@@ -11,7 +11,7 @@ import numpy as np
 from scenarios.errors import UserError, nearest
 from scenarios.judge import mechanism
 from scenarios.judge.read import Raw, read_series
-from scenarios.judge.resample import Even, Step, describe_steps, even, level_changes, without_steps
+from scenarios.judge.resample import BRIDGED_RATIO, Even, Step, describe_steps, even, level_changes, without_steps
 from scenarios.verdict import Series, SignalVerdict, judge_signal
 from scenarios.verdict.words import Floats
 
@@ -104,7 +104,10 @@ def judge_series(
     notes = [*raw.notes, *series.notes]
     size = scale or float(np.mean(np.abs(series.mean))) if len(series.mean) else 1.0
     size = size if size > 0 else 1.0
-    outside = {name: _beside(series, one) for name, one in (inputs or {}).items()}
+    outside = {}
+    for name, one in (inputs or {}).items():
+        outside[name], said = _beside(series, one, raw.name)
+        notes += said
     verdict = _verdict(raw.name, series, size, outside, cuts)
     if cuts:
         flat = without_steps(series.mean, cuts)
@@ -114,18 +117,17 @@ def judge_series(
         if again.oscillates or again.verdict == "driven" or verdict.verdict in ("undecided", "unbounded"):
             verdict = again
         notes.append(f"{len(cuts)} lasting changes of level taken out before the cycle was looked for")
-    hours = max(float(raw.t_s[-1] - raw.t_s[0]), 1e-9) / 3600 if len(raw.t_s) > 1 else 1.0
-    least = mechanism.least_move(raw.values, series.held)
+    t, values = _judged_part(raw, series)
+    hours = max(float(t[-1] - t[0]), 1e-9) / 3600 if len(t) > 1 else 1.0
+    least = mechanism.least_move(values, series.held)
     return Judged(
         name=raw.name,
         verdict=verdict,
         scale=size,
-        reversals_per_hour=mechanism.reversals(raw.values, least) / hours,
-        flaps_per_hour=mechanism.flaps(raw.values, least) / hours,
+        reversals_per_hour=mechanism.reversals(values, least) / hours,
+        flaps_per_hour=mechanism.flaps(values, least) / hours,
         steps=tuple(describe_steps(series, cuts)),
-        likely=mechanism.likely(
-            verdict, raw.t_s, raw.values, held=series.held, dead_time_s=dead_time_s, loads=bool(outside)
-        ),
+        likely=mechanism.likely(verdict, t, values, held=series.held, dead_time_s=dead_time_s, loads=bool(outside)),
         notes=tuple(notes),
         samples=len(raw.t_s),
         start_s=series.start_s,
@@ -150,6 +152,28 @@ def _verdict(name: str, series: Even, scale: float, inputs: Mapping[str, Floats]
     )
 
 
-def _beside(series: Even, other: Raw) -> Floats:
+def _judged_part(raw: Raw, series: Even) -> tuple[Floats, Floats]:
+    """Return instants and values of the stretch that was judged: rates an hour are of it, not of the gaps around it."""
+    if len(raw.t_s) < 2:
+        return raw.t_s, raw.values
+    end_s = series.start_s + (len(series.mean) + 1) * series.step_s
+    inside = (raw.t_s >= series.start_s) & (raw.t_s <= end_s)
+    return raw.t_s[inside], raw.values[inside]
+
+
+def _beside(series: Even, other: Raw, name: str) -> tuple[Floats, list[str]]:
+    """Return a series from outside in the bins of the judged one, and what had to be done to it."""
     at = series.start_s + (np.arange(len(series.mean)) + 0.5) * series.step_s
-    return np.interp(at, other.t_s, other.values) if len(other.t_s) else np.zeros(len(at))
+    if not len(other.t_s):
+        raise UserError(f"load series `{other.name}`: holds no number")
+    notes = [f"load `{other.name}`: {note}" for note in (*other.notes, *even(other).notes)]
+    slack = series.step_s
+    beyond = float(np.mean((at < other.t_s[0] - slack) | (at > other.t_s[-1] + slack))) if len(at) else 0.0
+    if beyond > BRIDGED_RATIO:
+        raise UserError(
+            f"load series `{other.name}`: does not reach over {beyond:.0%} of `{name}`, from {other.t_s[0]:.4g} to "
+            f"{other.t_s[-1]:.4g} s; give one as long, or leave --load out"
+        )
+    if beyond > 0.0:
+        notes.append(f"load `{other.name}`: held over the {beyond:.1%} of the record that it does not reach")
+    return np.interp(at, other.t_s, other.values), notes

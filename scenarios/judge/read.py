@@ -152,6 +152,8 @@ def _tidy(name: str, at: Floats, values: Floats) -> Raw:
     notes = []
     if lost := int(np.sum(~np.isfinite(at))):
         notes.append(f"{lost} rows without an instant left out")
+    if empty := int(np.sum(np.isfinite(at) & ~np.isfinite(values))):
+        notes.append(f"{empty} of {len(values)} values empty or not finite: left out")
     at, values = at[known], values[known]
     if back := int(np.sum(np.diff(at) < 0)):
         notes.append(f"time goes back {back} times: rows put in order")

@@ -15,6 +15,11 @@ MOST_BINS = 20_000
 FILL = 4
 # A scraped series misses a sample when the next one is later than this many intervals.
 GAP_INTERVALS = 2.5
+# One that comes later than this many intervals, and no later than a gap, has one sample missing before it.
+MISSED_INTERVALS = 1.5
+# A series without an interval of its own has a hole worth a word where this many usual intervals, and this share of
+# the record, are without a sample.
+HOLE_INTERVALS, HOLE_RATIO = 10.0, 0.05
 # Gaps that together stay below this share of the record are bridged; beyond it the longest stretch is judged.
 BRIDGED_RATIO = 0.1
 
@@ -50,9 +55,15 @@ def even(raw: Raw, step_s: float | None = None) -> Even:
         t, y, notes = _without_gaps(t, y, usual)
     else:
         notes.append(f"irregular sampling (median {usual:.4g} s) put into equal bins")
+        longest = int(np.argmax(gaps))
+        if gaps[longest] > max(HOLE_INTERVALS * usual, HOLE_RATIO * float(t[-1] - t[0])):
+            how = "held" if held else "joined by a line"
+            notes.append(f"nothing for {gaps[longest]:.4g} s from {t[longest]:.4g} s on: {how}")
     span = float(t[-1] - t[0])
     finest = usual if scraped else max(float(np.quantile(gaps, 0.25)), span / MOST_BINS)
     width = max(step_s or finest, span / MOST_BINS)
+    if scraped and width > 1.01 * (step_s or usual):
+        notes.append(f"{len(t)} samples every {usual:.4g} s put into {MOST_BINS} bins of {width:.4g} s")
     if scraped and step_s is None and len(t) <= MOST_BINS and float(np.ptp(np.diff(t))) < 0.02 * usual:
         # A held value fills its interval, so that a series that turns at every sample still has a shape.
         # Too few samples stay as they are, so that filling does not make them look enough.
@@ -65,17 +76,26 @@ def even(raw: Raw, step_s: float | None = None) -> Even:
 
 
 def _without_gaps(t: Floats, y: Floats, usual: float) -> tuple[Floats, Floats, list[str]]:
-    wide = np.flatnonzero(np.diff(t) > GAP_INTERVALS * usual)
+    intervals = np.diff(t) / usual
+    lone = int(np.sum((intervals > MISSED_INTERVALS) & (intervals <= GAP_INTERVALS)))
+    notes = [f"{_many(lone, 'sample')} missed singly: bridged"] if lone else []
+    wide = np.flatnonzero(intervals > GAP_INTERVALS)
     if len(wide) == 0:
-        return t, y, []
+        return t, y, notes
     missing = float(np.sum(np.diff(t)[wide])) / float(t[-1] - t[0])
     if missing <= BRIDGED_RATIO:
-        return t, y, [f"{len(wide)} gaps ({missing:.1%} of the record) bridged"]
+        return t, y, [*notes, f"{_many(len(wide), 'gap')} ({missing:.1%} of the record) bridged"]
     edges = np.concatenate([[0], wide + 1, [len(t)]])
     longest = int(np.argmax(np.diff(edges)))
     keep = slice(int(edges[longest]), int(edges[longest + 1]))
-    note = f"{len(wide)} gaps take {missing:.0%} of the record: judged its longest stretch, from {t[keep][0]:.4g} s"
-    return t[keep], y[keep], [note]
+    start_s, end_s = float(t[keep][0]), float(t[keep][-1])
+    lost = f"{_many(len(wide), 'gap')} of {missing:.0%} of the record"
+    note = f"{lost}: judged its longest stretch alone, from {start_s:.4g} to {end_s:.4g} s"
+    return t[keep], y[keep], [*notes, note]
+
+
+def _many(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
 def _binned(t: Floats, y: Floats, width: float, held: bool, notes: tuple[str, ...]) -> Even:

@@ -56,7 +56,7 @@ def worlds(draw: Any, horizon_s: float = 60.0) -> Scenario:
                 "kind": "tandem",
                 "slots": slots,
                 "dead_time_s": draw(st.sampled_from([0.0, 0.5, 5.0])),
-                "residence": {"shape": shape, "mean_s": mean_s, "stages": 4},
+                "residence": {"shape": shape, "mean_s": mean_s, **({"stages": 4} if shape == "erlang" else {})},
             },
             "telemetry": {
                 "period_s": draw(st.sampled_from([0.0, 0.5])),

@@ -20,6 +20,14 @@ class ResidenceLaw(Part):
     stages: Count = 1
     cv_ratio: Positive = 1.0
 
+    @model_validator(mode="after")
+    def _of_its_shape(self) -> ResidenceLaw:
+        if self.stages != 1 and self.shape != "erlang":
+            raise ValueError(f'stages would have no effect: shape = "{self.shape}"; "erlang" has stages')
+        if self.cv_ratio != 1.0 and self.shape != "lognormal":
+            raise ValueError(f'cv_ratio would have no effect: shape = "{self.shape}"; "lognormal" has a cv_ratio')
+        return self
+
 
 class TandemPlant(Part):
     """A dead time of unlimited width, then N slots: the theory's own plant."""

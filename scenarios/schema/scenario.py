@@ -10,6 +10,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from scenarios.errors import UserError, nearest
 from scenarios.schema.base import Count, NotNegative, Part, Positive, Share
+from scenarios.schema.effect import refuse_idle_keys
 from scenarios.schema.expect import Expectation, check_expectation
 from scenarios.schema.laws import Candidate
 from scenarios.schema.plants import ClusterPlant, Plant, RecordedTimesPart
@@ -150,6 +151,8 @@ class Scenario(Part):
         self._check_lengths()
         self._check_periods()
         self._check_drain()
+        self._check_reserve()
+        refuse_idle_keys(self)
         return self
 
     def _names(self) -> dict[str, tuple[str, ...]]:
@@ -189,6 +192,19 @@ class Scenario(Part):
                 raise ValueError(
                     f"reconfigure.drain: a turn in recorded time (configuration {name}) has no state to migrate; "
                     'use "wait" or "retry"'
+                )
+
+    def _check_reserve(self) -> None:
+        if not isinstance(self.plant, ClusterPlant):
+            return
+        known = self.plant.configurations
+        asked = {"reconfigure": self.reconfigure}
+        asked |= {f"candidates.{own.name}.reconfigure": own.reconfigure for own in self.candidates if own.reconfigure}
+        for place, part in asked.items():
+            if part.reserve is not None and part.reserve not in known:
+                raise ValueError(
+                    f"{place}.reserve: no configuration {part.reserve}{nearest(part.reserve, known)}; "
+                    f"there are {', '.join(known)}"
                 )
 
     def _check_periods(self) -> None:

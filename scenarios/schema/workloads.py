@@ -22,6 +22,10 @@ class LengthLaw(Part):
     def _ordered(self) -> LengthLaw:
         if self.shape == "uniform" and self.high_tokens < self.mean_tokens:
             raise ValueError("a uniform law needs high_tokens >= mean_tokens, its lower end")
+        if self.cv_ratio != 1.0 and self.shape != "lognormal":
+            raise ValueError(f'cv_ratio would have no effect: shape = "{self.shape}"; "lognormal" has a cv_ratio')
+        if self.high_tokens != 0.0 and self.shape != "uniform":
+            raise ValueError(f'high_tokens would have no effect: shape = "{self.shape}"; "uniform" has an upper end')
         return self
 
 

@@ -42,7 +42,7 @@ def read(path: Path, options: ReadOptions) -> Corpus:
     repairs = Repairs(options.on_error)
     stream = StreamBuilder("", "independent")
     origin: float | None = None
-    for at, row in rows.csv_rows(path):
+    for at, row in rows.csv_rows(path, repairs):
         try:
             at_s = stamp_s(row.get("TIMESTAMP", ""))
             if at_s is None:

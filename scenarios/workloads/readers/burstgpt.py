@@ -28,7 +28,7 @@ def read(path: Path, options: ReadOptions) -> Corpus:
     repairs = Repairs(options.on_error)
     alone = StreamBuilder("", "independent")
     sessions: dict[str, tuple[float, StreamBuilder]] = {}
-    for at, row in rows.csv_rows(path):
+    for at, row in rows.csv_rows(path, repairs):
         try:
             t_s = rows.number(row, "Timestamp", at, repairs)
             lengths = {key: rows.number(row, key, at, repairs) for key in ("Request tokens", "Response tokens")}

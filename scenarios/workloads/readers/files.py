@@ -16,6 +16,8 @@ from scenarios.errors import UserError
 from scenarios.workloads.repairs import Repairs, Skip
 
 CHUNK_BYTES = 1 << 18
+NEWLINE = b"\n"
+ENDS_TOO_SOON = "unexpected end of data"  # as both orjson and Python's own decoder put it
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
@@ -125,10 +127,24 @@ def parse(line: bytes, path: Path, number: int, repairs: Repairs) -> Any:
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError as error:
+        if broken_off(line, error):
+            wrong = "the JSON value is not closed: the file is truncated"
+            raise repairs.refuse("file broken off", f"{path}:{number + line.count(NEWLINE)}", wrong) from None
         at = f"{path}:{number + error.lineno - 1}"
         raise repairs.refuse(
             "malformed JSON", at, f"byte {error.colno}: not JSON ({error.msg}); one whole JSON value was expected"
         ) from None
+
+
+def broken_off(text: bytes, error: orjson.JSONDecodeError) -> bool:
+    """Tell whether a JSON text is wrong only in that it ends too soon, within a value or within a character."""
+    if error.msg == ENDS_TOO_SOON:
+        return True
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError as character:
+        return character.reason == ENDS_TOO_SOON
+    return False
 
 
 def sha256(paths: list[Path]) -> str:

@@ -66,9 +66,9 @@ def sample(path: Path) -> Sample:
         raise UserError(f"{file}: the file is empty; a trace was expected")
     first = _value(found[0])
     if first is None and found[0].strip()[:1] in (b"{", b"["):
-        first = _value(b"\n".join(line for _, line in files.lines(file)))
-        if isinstance(first, list):
-            first = first[0] if first else None
+        first = _whole(file)
+    if isinstance(first, list):
+        first = first[0] if first else None
     second = _value(found[1]) if len(found) > 1 else None
     header = tuple(name.strip().strip('"') for name in found[0].decode("utf-8-sig", "replace").split(","))
     return Sample(path, first, second, header)
@@ -78,6 +78,17 @@ def _value(line: bytes) -> Any:
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
+        return None
+
+
+def _whole(file: Path) -> Any:
+    """Return a file as one JSON value, None where it is none; raise UserError where it breaks off."""
+    text = b"\n".join(line for _, line in files.lines(file))
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        if files.broken_off(text, error):
+            raise UserError(f"{file}: the JSON value is not closed at the file's end: the file is truncated") from None
         return None
 
 
@@ -107,8 +118,11 @@ def json_rows(path: Path, repairs: Repairs) -> Iterator[tuple[str, dict[str, Any
             yield at, value
 
 
-def csv_rows(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield (place, row) for every line of CSV files under their header; quotes and a byte-order mark are allowed."""
+def csv_rows(path: Path, repairs: Repairs) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield (place, row) for every line of CSV files under their header; quotes and a byte-order mark are allowed.
+
+    A last line with fewer fields than the header is refused, or left out and counted under `skip`.
+    """
     for file in files.members(path, (".csv",)):
         numbered = files.lines(file)
         numbers: list[int] = []
@@ -119,11 +133,19 @@ def csv_rows(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
                 yield line.decode("utf-8-sig", "replace")
 
         reader = csv.DictReader(text())
-        for row in reader:
-            yield (
-                f"{file}:{numbers[-1]}",
-                {(k or "").strip(): (v or "").strip() for k, v in row.items() if k is not None},
-            )
+        row = next(reader, None)
+        while row is not None:
+            at = f"{file}:{numbers[-1]}"
+            following = next(reader, None)
+            short = sum(value is None for value in row.values())
+            if following is None and short:
+                wrong = f"the last line ends {short} of {len(row)} fields too soon: the file is truncated"
+                refused = repairs.refuse("file broken off", at, wrong)
+                if isinstance(refused, Skip):
+                    return
+                raise refused
+            yield at, {(k or "").strip(): (v or "").strip() for k, v in row.items() if k is not None}
+            row = following
 
 
 def number(row: dict[str, str], key: str, at: str, repairs: Repairs) -> float:

@@ -60,7 +60,7 @@ def read(path: Path, options: ReadOptions) -> Corpus:
     repairs = Repairs(options.on_error)
     sessions: dict[str, _Session] = {}
     by_row = isinstance(rows.sample(path).first, dict)
-    for at, row in rows.json_rows(path, repairs) if by_row else rows.csv_rows(path):
+    for at, row in rows.json_rows(path, repairs) if by_row else rows.csv_rows(path, repairs):
         try:
             if by_row:
                 _round(row, at, sessions, repairs)

@@ -1,0 +1,50 @@
+"""A trace that ends too soon is told as truncated wherever its form shows it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from scenarios.errors import UserError
+from scenarios.workloads.readers.detect import read
+
+HEAD = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,4808,10\n"
+ROWS = [
+    {"timestamp": 1000.0 * i, "input_length": 512, "output_length": 10, "hash_ids": [i], "note": "caf\u00e9"}
+    for i in range(3)
+]
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_json_file_cut_anywhere_is_told_as_truncated(tmp_path: Path, indent: int | None) -> None:
+    whole = json.dumps(ROWS, indent=indent, ensure_ascii=False).encode()
+    path = tmp_path / "t.json"
+    path.write_bytes(whole)
+    assert read(path).requests == 3
+    for end in range(1, len(whole)):
+        path.write_bytes(whole[:end])
+        with pytest.raises(UserError, match="the file is truncated"):
+            read(path)
+
+
+def test_a_last_line_of_json_that_breaks_off_is_told_as_truncated_or_left_out_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in ROWS)[:-9], encoding="utf-8")
+    with pytest.raises(UserError, match=r"t\.jsonl:3: the JSON value is not closed: the file is truncated"):
+        read(path)
+    corpus = read(path, on_error="skip")
+    assert (corpus.requests, corpus.repairs.entries["file broken off"].count) == (2, 1)
+
+
+def test_a_last_line_of_csv_with_fewer_fields_is_told_as_truncated_or_left_out_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(HEAD + "2023-11-16 18:17:04.07992", encoding="utf-8")
+    with pytest.raises(UserError, match=r"t\.csv:3: the last line ends 2 of 3 fields too soon: the file is truncated"):
+        read(path)
+    corpus = read(path, on_error="skip")
+    assert (corpus.requests, corpus.repairs.entries["file broken off"].count) == (1, 1)
+    path.write_text(HEAD + "2023-11-16 18:17:04.07992\n2023-11-16 18:17:05.0,1,2\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"t\.csv:3: ContextTokens: missing"):
+        read(path)

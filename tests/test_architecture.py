@@ -28,6 +28,7 @@ LAYERS = (
     ("verdict",),
     ("build",),
     ("schema", "workloads", "library"),
+    ("writing",),
     ("errors",),
 )
 FILE_LINES, FUNCTION_LINES = 350, 70

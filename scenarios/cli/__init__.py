@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 import warnings
 
@@ -24,6 +26,7 @@ from scenarios.cli import (
     trace,
 )
 from scenarios.errors import UserError
+from scenarios.writing import reason
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 # Typer has a copy of click in it; what it shows of that leads to the base of all mistakes in arguments and options.
@@ -58,8 +61,18 @@ def main() -> None:
     """Run the command line."""
     try:
         left = app(standalone_mode=False)
+        sys.stdout.flush()
     except UserError as error:
         typer.echo(f"steadyflow: {error}", err=True)
+        sys.exit(2)
+    except BrokenPipeError:  # whoever read the output has gone: nobody is left to tell
+        _drop_output()
+        sys.exit(1)
+    except OSError as error:  # a full disk, a stream that takes no more: the environment's, not the program's
+        _drop_output()
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        where = f"{error.filename}: " if error.filename else "the output cannot be written: " if full else ""
+        typer.echo(f"steadyflow: {where}{reason(error)}", err=True)
         sys.exit(2)
     except UsageError as error:
         if said := usage(error):
@@ -69,6 +82,14 @@ def main() -> None:
         warnings.simplefilter("ignore", RuntimeWarning)  # a turn caught between its making and its first step
         typer.echo("steadyflow: interrupted; nothing was kept", err=True)
     sys.exit(left if isinstance(left, int) else 0)
+
+
+def _drop_output() -> None:
+    """Throw away what standard output cannot take, so that nothing tries again on leaving."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def usage(error: Exception) -> str:

@@ -23,6 +23,7 @@ from scenarios.report.style import CSS
 from scenarios.trace.labels import BREAKS, label
 from scenarios.workloads import derive
 from scenarios.workloads.record import Conversation, Corpus
+from scenarios.writing import whole
 
 COLOURS = ("#3572c6", "#d1603d", "#2e9e6b", "#8a5fbf", "#b58a1b", "#c2487f", "#3c9fb0", "#7a7f87")
 CACHED, NEW, ANSWER = "#5b8fd6", "#d1603d", "#2e9e6b"
@@ -90,8 +91,8 @@ def write_explorer(corpus: Corpus, figures: Mapping[str, Any], path: Path, names
             _lorenz(corpus, cached),
         )
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_page(corpus, figures, sections), encoding="utf-8")
+    with whole(path) as part:
+        part.write_text(_page(corpus, figures, sections), encoding="utf-8")
     return path
 
 

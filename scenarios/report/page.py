@@ -25,6 +25,7 @@ from scenarios.report.panels import (
 )
 from scenarios.report.style import CSS, SCRIPT
 from scenarios.run.record import RunData
+from scenarios.writing import whole
 
 PANELS: tuple[Callable[[Sequence[Shown]], Panel | None], ...] = (
     occupancy.panel,
@@ -81,6 +82,7 @@ def _section(panel: Panel) -> str:
 
 def write_report(runs: Sequence[RunData], path: Path) -> Path:
     """Write the report and return its path; an older report there is replaced."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(runs), encoding="utf-8")
+    made = page(runs)
+    with whole(path) as part:
+        part.write_text(made, encoding="utf-8")
     return path

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from scenarios.report.style import CSS
 from scenarios.suite.execute import Row, cells
+from scenarios.writing import whole
 
 HEADINGS = ("scenario", "candidate", "verdict", "goodput", "TTFT p99", "GPU-h", "flips", "flaps", "expected")
 
@@ -50,15 +51,15 @@ def write_suite_page(rows: Sequence[Row], path: Path) -> Path:
     body = "".join(_html(row) for row in rows)
     checks = [check for row in rows for check in row.checks]
     held = sum(check["ok"] for check in checks)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(
+    page = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Suite · Steadyflow</title><style>{CSS}'
         "td,th{padding:.25rem .6rem;text-align:left;vertical-align:top}.bad{color:#b00020}</style></head><body><main>"
         f"<h1>The suite</h1><p>{held} of {len(checks)} expectations hold.</p>"
         f'<div id="suite"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-        "</main></body></html>",
-        encoding="utf-8",
+        "</main></body></html>"
     )
+    with whole(path) as part:
+        part.write_text(page, encoding="utf-8")
     return path
 
 

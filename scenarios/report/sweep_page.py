@@ -14,6 +14,7 @@ from scenarios.report.panel import frame
 from scenarios.report.style import CSS
 from scenarios.sweep import Sweep
 from scenarios.verdict.words import LOOP_CYCLES
+from scenarios.writing import whole
 
 WORDS = (
     "constant",
@@ -134,11 +135,11 @@ def write_sweep(found: Sweep, title: str, path: Path) -> Path:
         f"Verdict of {found.signal} for candidate {found.candidate}, measured at {len(found.points)} points. "
         "The dashed line is where theory expects a cycle to begin."
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(
+    page = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f"<title>{escape(title)} · Steadyflow</title><style>{CSS}</style><script>{get_plotlyjs()}</script></head>"
-        f"<body><main><h1>{escape(title)}</h1><p class=note>{escape(note)}</p>{body}</main></body></html>",
-        encoding="utf-8",
+        f"<body><main><h1>{escape(title)}</h1><p class=note>{escape(note)}</p>{body}</main></body></html>"
     )
+    with whole(path) as part:
+        part.write_text(page, encoding="utf-8")
     return path

@@ -20,6 +20,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -34,6 +35,7 @@ import zstandard
 
 from scenarios.errors import UserError
 from scenarios.run.judged import JSON_FIELDS, RecordedVerdict, Verdict
+from scenarios.writing import told
 
 _WORD = pa.dictionary(pa.int16(), pa.string())
 TURN_SCHEMA = pa.schema(
@@ -113,10 +115,11 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         if path.exists():
             raise UserError(f"{path}: the folder exists; a run never overwrites another: name a new one with --out")
-        path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
-        self._part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         self._tables: dict[str, Any] = {}
+        with told(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         self._raw = (self._part / "events.jsonl.zst").open("wb")
         self._events = zstandard.ZstdCompressor(level=6).stream_writer(self._raw)
         self._whole = False
@@ -137,15 +140,17 @@ class RunFolder:
 
     def append_events(self, events: Iterable[Mapping[str, Any]]) -> None:
         """Add decisions, one line each."""
-        for event in events:
-            self._events.write(orjson.dumps(event, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE))
+        with told(self.path):
+            for event in events:
+                self._events.write(orjson.dumps(event, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE))
 
     def read_back(self, candidate: str, title: str, question: str) -> RunData:
         """Close the tables and return what they hold, not yet judged."""
         if "turns.parquet" not in self._tables:
             self._append("turns.parquet", TURN_SCHEMA.empty_table())
-        for writer in self._tables.values():
-            writer.close()
+        with told(self.path):
+            for writer in self._tables.values():
+                writer.close()
         self._tables = {name: _Closed() for name in self._tables}
         return RunData(
             candidate=candidate,
@@ -173,32 +178,35 @@ class RunFolder:
         if "turns.parquet" not in self._tables:
             self._append("turns.parquet", TURN_SCHEMA.empty_table())
         self._append("curves.parquet", _curves(verdicts))
-        self._close()
         manifest = {"candidate": candidate, "title": title, "question": question, **meta}
         judged = {name: verdict.to_json() for name, verdict in verdicts.items()}
-        (self._part / "manifest.json").write_bytes(orjson.dumps(manifest, option=JSON_OPTIONS))
-        (self._part / "verdict.json").write_bytes(
-            orjson.dumps({"summary": summary, "verdict": judged}, option=JSON_OPTIONS)
-        )
-        (self._part / "scenario.toml").write_text(scenario_toml, encoding="utf-8")
-        self._part.chmod(0o755)
-        try:
+        small = {
+            "manifest.json": orjson.dumps(manifest, option=JSON_OPTIONS),
+            "verdict.json": orjson.dumps({"summary": summary, "verdict": judged}, option=JSON_OPTIONS),
+            "scenario.toml": scenario_toml.encode(),
+        }
+        with told(self.path):
+            self._close()
+            for name, content in small.items():
+                (self._part / name).write_bytes(content)
+            self._part.chmod(0o755)
             self._part.rename(self.path)
-        except OSError as error:
-            raise UserError(f"{self.path}: cannot take this name for the run: {error.strerror}") from error
         self._whole = True
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._whole:
+        if self._whole:
+            return
+        with suppress(OSError, pa.ArrowException):  # what could not be written cannot be closed either
             self._close()
-            shutil.rmtree(self._part, ignore_errors=True)
+        shutil.rmtree(self._part, ignore_errors=True)
 
     def _append(self, name: str, table: Any) -> None:  # pyarrow publishes no types
-        if name not in self._tables:
-            self._tables[name] = pq.ParquetWriter(self._part / name, table.schema, compression="zstd")
-        self._tables[name].write_table(table)
+        with told(self.path):
+            if name not in self._tables:
+                self._tables[name] = pq.ParquetWriter(self._part / name, table.schema, compression="zstd")
+            self._tables[name].write_table(table)
 
     def _close(self) -> None:
         for writer in self._tables.values():

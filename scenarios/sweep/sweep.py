@@ -15,6 +15,7 @@ from scenarios.run.many import Job, run_many
 from scenarios.schema.load import load
 from scenarios.schema.scenario import Scenario
 from scenarios.sweep.grid import MOST_POINTS, Axis
+from scenarios.writing import told
 
 Expect = Callable[[Scenario, str], Mapping[str, Any] | None]
 
@@ -113,9 +114,10 @@ def sweep(
         assert isinstance(key, str)
         found[key] = _measured(summary, signal)
         if kept is not None:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            with kept.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps({"key": key, "measured": found[key]}) + "\n")
+            with told(kept):
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                with kept.open("a", encoding="utf-8") as lines:
+                    lines.write(json.dumps({"key": key, "measured": found[key]}) + "\n")
         if done is not None:
             done(sum(one in found for one in keys), len(grid))
     points = tuple(

@@ -22,6 +22,7 @@ from scenarios.workloads.blocks import ids_of
 from scenarios.workloads.readers.parquet import META, SCHEMA
 from scenarios.workloads.record import STARTERS, STOPS, Conversation, Corpus, Stream
 from scenarios.workloads.repairs import Repairs
+from scenarios.writing import told, whole
 
 FORMS = ("parquet", "weka", "mooncake")
 
@@ -57,12 +58,13 @@ def convert(corpus: Corpus, path: Path, form: str) -> Repairs:
 def _write(path: Path, rows: Iterator[dict[str, Any]], name: Callable[[dict[str, Any]], str] | None) -> None:
     packed = path.name.endswith((".gz", ".zst"))
     if name is not None and not packed and path.suffix not in (".json", ".jsonl"):
-        path.mkdir(parents=True, exist_ok=True)
+        with told(path):
+            path.mkdir(parents=True, exist_ok=True)
         for row in rows:
-            (path / name(row).replace("/", "_")).write_bytes(orjson.dumps(row))
+            with whole(path / name(row).replace("/", "_")) as part:
+                part.write_bytes(orjson.dumps(row))
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
+    with whole(path) as part, part.open("wb") as file:
         if path.suffix == ".gz":
             # No time and no name inside: equal rows make equal bytes.
             with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as pack:
@@ -89,8 +91,8 @@ def to_parquet(corpus: Corpus, path: Path) -> None:
         "repairs": corpus.repairs.rows(),
     }
     table = pa.table(columns, schema=SCHEMA).replace_schema_metadata({META: orjson.dumps(meta)})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, path, compression="zstd")
+    with whole(path) as part:
+        pq.write_table(table, part, compression="zstd")
 
 
 def _stream_columns(columns: dict[str, list[Any]], conversation: Conversation, s: int, stream: Stream) -> None:

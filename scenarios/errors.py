@@ -14,6 +14,10 @@ class MissingPackage(UserError):
     """A law needs an optional package that is not installed; other candidates can do without it."""
 
 
+class Interrupted(Exception):
+    """The user broke off; the message is one line that says what was kept, and how to go on from it."""
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return ' (did you mean `x`?)' for the nearest known word, or '' when none is near."""
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)

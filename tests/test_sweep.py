@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from scenarios import cli
 from scenarios.cli import app
 from scenarios.cli.sweep import expected
 from scenarios.errors import UserError
 from scenarios.report.sweep_page import sweep_figure
+from scenarios.run.many import Job
 from scenarios.sweep import parse_axis, sweep
 from scenarios.verdict.words import LOOP_CYCLES
 
@@ -88,6 +93,71 @@ def test_a_map_has_its_cycles_where_theory_expects_them_and_resumes_where_it_sto
     assert (counts[0], again[0], again[-1]) == ((0, 4), (2, 4), (4, 4))
     figure = sweep_figure(found)
     assert {trace.type for trace in figure.data} == {"heatmap", "contour"}
+
+
+class Points:
+    """Stand in for the runs: count them, and break off after some."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, last: int = 99) -> None:
+        self.made, self.last = 0, last
+        module = sys.modules["scenarios.sweep.sweep"]  # its function has the same name
+        monkeypatch.setattr(module, "run_many", self.run)
+
+    def run(self, jobs: Sequence[Job], _: int) -> Iterator[tuple[Hashable, dict[str, Any]]]:
+        own = {"verdict": "steady", "period_s": None, "amplitude_ratio": 0.0, "damping_ratio": None}
+        for job in jobs:
+            if self.made == self.last:
+                raise KeyboardInterrupt
+            self.made += 1
+            flow = {"decode_utilization_ratio": 1.0, "starved_ratio": 0.0}
+            yield job.key, {"verdict": {"decode_occupancy_ratio": own}, "flow": flow}
+
+
+def test_an_interrupted_sweep_says_what_it_kept_and_the_same_command_goes_on(
+    fluid: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["steadyflow", "sweep", fluid, "--grid", f"{GAIN}=0.4,0.8,1.2", "--jobs", "1"])
+    Points(monkeypatch, last=2)
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == 130
+    kept = Path("runs/sweep-fluid/points.jsonl")
+    told = f"steadyflow: interrupted; 2 of 3 points are kept in {kept}; the same command goes on from them\n"
+    assert capsys.readouterr().err == told
+    again = Points(monkeypatch)
+    sweep(fluid, [parse_axis(f"{GAIN}=0.4,0.8,1.2")], kept=kept)
+    assert again.made == 1
+    Points(monkeypatch, last=2)
+    monkeypatch.setattr(sys, "argv", [*sys.argv, "--json", "--signal", "decode_occupancy_ratio"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert "nothing was kept" in capsys.readouterr().err
+
+
+def test_points_of_a_file_that_was_edited_since_are_run_again(
+    fluid: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    axes, kept = [parse_axis(f"{GAIN}=0.4,1.2")], tmp_path / "points.jsonl"
+    runs = Points(monkeypatch)
+    sweep(fluid, axes, kept=kept)
+    sweep(fluid, axes, kept=kept)
+    assert runs.made == 2
+    Path(fluid).write_text(FLUID.replace("slots = 250", "slots = 240"), encoding="utf-8")
+    sweep(fluid, axes, kept=kept)
+    assert runs.made == 4
+
+
+def test_a_torn_line_costs_its_own_point_alone(fluid: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    axes, kept = [parse_axis(f"{GAIN}=0.4,0.8,1.2")], tmp_path / "points.jsonl"
+    runs = Points(monkeypatch)
+    sweep(fluid, axes, kept=kept)
+    whole = kept.read_text(encoding="utf-8")
+    kept.write_text("\n".join(whole.splitlines()[:1]) + '\n{"key": "torn', encoding="utf-8")
+    sweep(fluid, axes, kept=kept)
+    assert runs.made == 5
+    sweep(fluid, axes, kept=kept)
+    assert runs.made == 5
 
 
 def test_paths_candidates_and_files_that_are_not_there_are_refused(fluid: str, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from scenarios.cli import (
     sweep,
     trace,
 )
-from scenarios.errors import UserError
+from scenarios.errors import Interrupted, UserError
 from scenarios.writing import reason
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
@@ -65,6 +65,9 @@ def main() -> None:
     except UserError as error:
         typer.echo(f"steadyflow: {error}", err=True)
         sys.exit(2)
+    except Interrupted as broken_off:
+        typer.echo(f"steadyflow: interrupted; {broken_off}", err=True)
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:  # whoever read the output has gone: nobody is left to tell
         _drop_output()
         sys.exit(1)

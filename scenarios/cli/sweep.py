@@ -13,7 +13,7 @@ import typer
 from scenarios.analyze import analyze
 from scenarios.cli.common import RUNS, bar, print_json, quiet
 from scenarios.cli.options import new_folder, unwritable
-from scenarios.errors import UserError
+from scenarios.errors import Interrupted, UserError
 from scenarios.schema.load import find, load
 from scenarios.schema.scenario import Scenario
 from scenarios.sweep import parse_axis
@@ -44,19 +44,32 @@ def sweep(
     folder = out or (None if as_json else RUNS / f"sweep-{name}")
     if folder is not None and (wrong := unwritable(folder, file=False)):
         raise UserError(f"{wrong} with --out")
+    reached = [(0, 0)]
     with bar("of", total=1, quiet=quiet(as_json)) as (progress, task):
+
+        def tell(done: int, total: int) -> None:
+            reached[0] = (done, total)
+            progress.update(task, completed=done, total=total, of=f"{done} of {total} points")
+
         progress.update(task, description=load(file, sets or ()).title)
-        found = sweep_grid(
-            file,
-            axes,
-            candidate=candidate,
-            signal=signal,
-            sets=sets or (),
-            kept=None if folder is None else folder / "points.jsonl",
-            jobs=jobs or os.cpu_count() or 1,
-            expect=expected if signal == "decode_occupancy_ratio" else None,
-            done=lambda done, total: progress.update(task, completed=done, total=total, of=f"{done} of {total} points"),
-        )
+        try:
+            found = sweep_grid(
+                file,
+                axes,
+                candidate=candidate,
+                signal=signal,
+                sets=sets or (),
+                kept=None if folder is None else folder / "points.jsonl",
+                jobs=jobs or os.cpu_count() or 1,
+                expect=expected if signal == "decode_occupancy_ratio" else None,
+                done=tell,
+            )
+        except KeyboardInterrupt:
+            done, total = reached[0]
+            if folder is None or not done:
+                raise
+            kept = f"{done} of {total} points are kept in {folder / 'points.jsonl'}"
+            raise Interrupted(f"{kept}; the same command goes on from them") from None
     if folder is not None:
         from scenarios.report.sweep_page import write_sweep
 

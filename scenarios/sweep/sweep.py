@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -12,7 +14,7 @@ from typing import Any
 
 from scenarios.errors import UserError
 from scenarios.run.many import Job, run_many
-from scenarios.schema.load import load
+from scenarios.schema.load import load, to_toml
 from scenarios.schema.scenario import Scenario
 from scenarios.sweep.grid import MOST_POINTS, Axis
 from scenarios.writing import told
@@ -102,7 +104,7 @@ def sweep(
     if name not in known:
         raise UserError(f"--candidate {name}: no such candidate; there are {', '.join(known)}")
     found = _kept(kept)
-    keys = [json.dumps([name, signal, list(sets), point], sort_keys=True) for point in grid]
+    keys = [_key(scenario, name, signal, point) for scenario, point in zip(scenarios, grid)]
     work = [
         Job(key=key, scenario=scenario, candidate=name, seed=scenario.seed)
         for key, scenario in zip(keys, scenarios)
@@ -116,8 +118,7 @@ def sweep(
         if kept is not None:
             with told(kept):
                 kept.parent.mkdir(parents=True, exist_ok=True)
-                with kept.open("a", encoding="utf-8") as lines:
-                    lines.write(json.dumps({"key": key, "measured": found[key]}) + "\n")
+                _append(kept, json.dumps({"key": key, "measured": found[key]}))
         if done is not None:
             done(sum(one in found for one in keys), len(grid))
     points = tuple(
@@ -132,6 +133,21 @@ def _grid(axes: Sequence[Axis]) -> list[dict[str, float]]:
     if not axes or total > MOST_POINTS:
         raise UserError(f"--grid: {total} points; between 2 and {MOST_POINTS} can be run")
     return [dict(zip([axis.path for axis in axes], values)) for values in product(*(axis.values for axis in axes))]
+
+
+def _key(scenario: Scenario, candidate: str, signal: str, point: Mapping[str, float]) -> str:
+    """Return what a kept point is found by: the scenario as resolved, so that an edited file is run again."""
+    digest = hashlib.sha256(to_toml(scenario).encode()).hexdigest()[:16]
+    return json.dumps([digest, candidate, signal, point], sort_keys=True)
+
+
+def _append(path: Path, line: str) -> None:
+    """Add a line, also after one that an interrupted write has left torn."""
+    with path.open("a+b") as lines:
+        size = lines.seek(0, os.SEEK_END)
+        lines.seek(max(size - 1, 0))
+        torn = lines.read(1) not in (b"", b"\n")
+        lines.write((b"\n" if torn else b"") + line.encode() + b"\n")
 
 
 def _measured(summary: Mapping[str, Any], signal: str) -> dict[str, Any]:

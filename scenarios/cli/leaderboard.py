@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from scenarios.cli.common import bar, print_json, quiet
+from scenarios.errors import UserError
 from scenarios.leaderboard.ranking import Place, ranked
 from scenarios.suite.execute import run_suite
 from scenarios.suite.members import LEADERBOARD
@@ -32,7 +33,12 @@ def leaderboard(
             progress.update(task, run=f"seed {k + 1} of {seeds}")
             rows.append(run_suite(chosen, jobs=jobs or os.cpu_count() or 1, seed_offset=k))
             progress.update(task, completed=k + 1)
+    for row in rows[0]:
+        if row.skipped is not None:
+            typer.echo(f"{row.scenario}/{row.candidate}: skipped, {row.skipped}", err=True)
     places = ranked(rows)
+    if not places:
+        raise UserError("no candidate is left to rank: each of them was skipped")
     if as_json:
         print_json({"field": chosen, "seeds": seeds, "places": [place.to_json() for place in places]})
         return

@@ -48,7 +48,8 @@ def ranked(seeds: Sequence[Sequence[Row]]) -> list[Place]:
     """
     steady: dict[str, list[float]] = {}
     good: dict[str, list[float]] = {}
-    for rows in seeds:
+    for every in seeds:
+        rows = [row for row in every if row.skipped is None]
         best = _best(rows)
         for row in rows:
             steady.setdefault(row.candidate, []).append(1.0 - _cost(row.summary))

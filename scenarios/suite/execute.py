@@ -7,6 +7,7 @@ from concurrent.futures import as_completed
 from dataclasses import dataclass
 from typing import Any
 
+from scenarios.build.laws import missing
 from scenarios.compare.join import expected
 from scenarios.run.execute import run
 from scenarios.run.processes import processes
@@ -18,12 +19,17 @@ Summary = dict[str, Any]  # Any: the JSON of a run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One candidate of one scenario: its numbers, and its expectations with what was got."""
+    """One candidate of one scenario: its numbers, and its expectations with what was got.
+
+    `skipped` says which optional package a candidate wants that was not run for want of it; it has no numbers, and its
+    expectations are not held to anything, so it is `ok` only where it has none.
+    """
 
     scenario: str
     candidate: str
     summary: Summary
     checks: tuple[dict[str, Any], ...]
+    skipped: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -35,7 +41,7 @@ class Row:
         return {
             "scenario": self.scenario,
             "candidate": self.candidate,
-            **cells(self.summary),
+            **(cells(self.summary) if self.skipped is None else {"skipped": self.skipped}),
             "expect": list(self.checks),
             "ok": self.ok,
         }
@@ -74,10 +80,13 @@ def run_suite(
 
     Returns
     -------
-    list of Row, in the order of the names and of each file's candidates
+    list of Row, in the order of the names and of each file's candidates; those that want a package which is not
+    installed are skipped and say so
     """
     scenarios = {name: load(name) for name in names}
-    work = [(name, candidate.name) for name, s in scenarios.items() for candidate in s.candidates]
+    every = [(name, candidate.name) for name, s in scenarios.items() for candidate in s.candidates]
+    lacking = {(name, one): missing(scenarios[name], scenarios[name].candidate(one)) for name, one in every}
+    work = [key for key in every if lacking[key] is None]
     results: dict[tuple[str, str], Summary] = {}
 
     def note(key: tuple[str, str], summary: Summary) -> None:
@@ -93,15 +102,15 @@ def run_suite(
             futures = {pool.submit(_one, scenarios[n], c, seed_offset): (n, c) for n, c in work}
             for future in as_completed(futures):
                 note(futures[future], future.result())
-    return [
-        Row(
-            scenario=name,
-            candidate=candidate,
-            summary=results[name, candidate],
-            checks=tuple(expected(scenarios[name].expect.get(candidate, {}), [results[name, candidate]])),
-        )
-        for name, candidate in work
-    ]
+    return [_row(key, scenarios[key[0]], results.get(key), lacking[key]) for key in every]
+
+
+def _row(key: tuple[str, str], scenario: Scenario, summary: Summary | None, lacking: str | None) -> Row:
+    name, candidate = key
+    checks = expected(scenario.expect.get(candidate, {}), [] if summary is None else [summary])
+    if lacking is not None:
+        checks = [{**check, "got": None, "ok": False, "skipped": lacking} for check in checks]
+    return Row(scenario=name, candidate=candidate, summary=summary or {}, checks=tuple(checks), skipped=lacking)
 
 
 def _one(scenario: Scenario, candidate: str, seed_offset: int) -> Summary:

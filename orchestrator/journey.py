@@ -130,6 +130,7 @@ class Journey:
                     kept = True
                 finally:
                     if not kept:
+                        self._plant.evict(worker.id, turn.turn_id)  # it may have been filled at this very instant
                         worker.exit()
                 now_s = self._clock.now()
                 self._ledger.first_token(turn, now_s)

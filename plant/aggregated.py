@@ -36,12 +36,18 @@ class AggregatedBatch(ContinuousBatch):
         self._returning.append(job)
         self._wake(self._clock.now())
 
-    def release(self, turn_id: TurnId) -> None:
-        """Free what a filled turn holds here, if it does."""
-        job = self._held.get(turn_id)
-        if job is not None:
-            self._release(job)
-            self._wake(self._clock.now())
+    def release(self, job: Job) -> None:
+        """Free what a filled turn holds here."""
+        self._release(job)
+        self._wake(self._clock.now())
+
+    def evict(self, turn_id: TurnId) -> None:
+        """Send a turn away; one that was filled here and that nobody decodes gives up what it holds."""
+        held = self._held.get(turn_id)
+        if held is not None and held.work is None:
+            self.release(held)
+        else:
+            super().evict(turn_id)
 
     def _release(self, job: Job) -> None:
         self._held.pop(job.turn.turn_id, None)

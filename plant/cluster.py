@@ -153,7 +153,7 @@ class Cluster:
                     engine.claim(held)
                 else:
                     held.joined_s = self._clock.now()
-                    engine.release(turn.turn_id)
+                    engine.release(held)
                     self._desk.retired(held)
                 return work
         generated = self._progress.pop(turn.turn_id, 0) if self._progress else 0
@@ -176,12 +176,6 @@ class Cluster:
         work = job.promise(self._loop)
         engine.enter(job)
         return work
-
-    def release(self, worker: WorkerId, turn_id: TurnId) -> None:
-        """Give up what a filled turn holds at an aggregated worker; harmless if it holds nothing."""
-        engine = self._sites[worker].engine
-        if isinstance(engine, AggregatedBatch):
-            engine.release(turn_id)
 
     # ------------------------------------------------ questions
     def room(self, worker: WorkerId, turn: TurnView) -> bool:

@@ -25,6 +25,7 @@ from plant.times import StepTimes
 
 # A boundary this near, relative to the segment's length, is now and not past; twice what `steps_within` rounds by.
 JUST_BEFORE = 1.0 - 2e-12
+OWED = object()  # in place of an event: the answer of a turn that was filled here will form the batch
 
 
 class ContinuousBatch(Seats):
@@ -119,7 +120,8 @@ class ContinuousBatch(Seats):
             if self._members:
                 done = self.times.steps_within(len(self._members), self._kv, self._clock.now() - self._t0_s)
                 self.step += min(done, self._due)
-            self._clock.cancel_at(self._entry)
+            if self._entry is not OWED:
+                self._clock.cancel_at(self._entry)
             self._entry = self._chunk_job = None
             self._chunk_s = 0.0
             self._forming = False
@@ -186,12 +188,12 @@ class ContinuousBatch(Seats):
         self.step = step = self.step + steps
         self._kv += steps * len(members)
         # Who is told of an end may answer with a join at this very instant: then the batch is formed after the answer.
+        # Whoever waited for a slot may; a turn that was filled here is claimed or given up, and that forms the batch.
         answer = self.seated >= pool.batch_cap
         if self._chunk_s:
             pool.chunk_s_total += self._chunk_s
             self._chunk_s = 0.0
-        if self._chunk_job is not None:
-            answer |= self._end_chunk(self._chunk_job, now)
+        owed = self._chunk_job is not None and self._end_chunk(self._chunk_job, now)
         if self._leaving:
             self._drop_leaving()
         while members and members[0][0] <= step:
@@ -206,6 +208,8 @@ class ContinuousBatch(Seats):
         if answer:
             self._t0_s, self._forming = now, True
             self._entry = self._at(now, self._form, None, SLEEP)
+        elif owed:
+            self._t0_s, self._forming, self._entry = now, True, OWED
         else:
             self._entry = None
             self._begin(now)
@@ -230,6 +234,8 @@ class ContinuousBatch(Seats):
     def _wake(self, now: float) -> None:
         if self._entry is None:
             self._begin(now)
+        elif self._entry is OWED:
+            self._form(None)
         else:
             self._cut(now, None)
 

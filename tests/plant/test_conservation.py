@@ -63,7 +63,7 @@ class Conservation(RuleBasedStateMachine):
             if one.asked is not None and not one.asked.done():
                 one.asked.cancel()
             if one.worker is not None:
-                self.plant.release(one.worker, one.turn.turn_id)
+                self.plant.evict(one.worker, one.turn.turn_id)
         self.let(50.0)
         for pool in self.plant.read().pools.values():
             assert (pool.busy_slots, pool.queued_turns, pool.queued_tokens) == (0, 0, 0)

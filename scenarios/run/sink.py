@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -38,16 +39,15 @@ class MemorySink:
     """Keep a run's record in memory, as the tables that a folder would hold."""
 
     def __init__(self) -> None:
-        self._turns: list[pd.DataFrame] = []
+        self._turns: list[Mapping[str, object]] = []
+        self._words: dict[str, Sequence[str]] = {}
         self._signals = pd.DataFrame({"t_s": []})
         self._events: list[dict[str, object]] = []
 
     def turns(self, columns: Mapping[str, object], classes: Sequence[str], outcomes: Sequence[str]) -> None:
-        """Take a chunk of turns."""
-        chunk: dict[str, object] = {name: np.asarray(values) for name, values in columns.items()}
-        for name, words in (("class", classes), ("outcome", outcomes)):
-            chunk[name] = np.asarray(words, dtype=object)[np.asarray(columns[name], dtype=np.int64)]
-        self._turns.append(pd.DataFrame(chunk))
+        """Take a chunk of turns; a later chunk knows the outcomes of every earlier one."""
+        self._turns.append(columns)
+        self._words = {"class": classes, "outcome": outcomes}
 
     def signals(self, columns: Mapping[str, Sequence[float]]) -> None:
         """Take the bins."""
@@ -59,13 +59,17 @@ class MemorySink:
 
     def data(self, candidate: str, title: str, question: str) -> RunData:
         """Return the record so far, not yet judged."""
-        empty = pd.DataFrame({name: [] for name in TURN_SCHEMA.names})
+        columns: dict[str, Any] = {name: [] for name in TURN_SCHEMA.names}
+        if self._turns:
+            columns = {name: np.concatenate([np.asarray(chunk[name]) for chunk in self._turns]) for name in columns}
+            for name, words in self._words.items():
+                columns[name] = pd.Categorical.from_codes(columns[name], pd.Index(list(words)))
         return RunData(
             candidate=candidate,
             title=title,
             question=question,
             signals=self._signals,
-            turns=pd.concat(self._turns, ignore_index=True) if self._turns else empty,
+            turns=pd.DataFrame(columns),
             events=self._events,
             verdicts={},
             summary={},

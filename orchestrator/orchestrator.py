@@ -13,6 +13,7 @@ from typing import Literal
 
 from orchestrator.admission import ClassSpec, Door, DoorLimits
 from orchestrator.buffers import Places
+from orchestrator.carriers import Carriers
 from orchestrator.clock import TICK, Clock
 from orchestrator.control import Law, Loops
 from orchestrator.dispatch import Pool
@@ -130,6 +131,7 @@ class Orchestrator:
         self._left_s: dict[WorkerId, float] = {}
         self._turns: dict[TurnId, Turn] = {}
         self._group: asyncio.TaskGroup
+        self._carriers: Carriers
         self._over: asyncio.Future[Ended] | None = None
         self._emptied: asyncio.Future[None] | None = None
         self._accepting = True
@@ -141,7 +143,7 @@ class Orchestrator:
         ended: Ended = "stopped"
         try:
             async with asyncio.TaskGroup() as group:
-                self._group = group
+                self._group, self._carriers = group, Carriers(self._clock, self._journey.travel, group)
                 self._hear_facts()
                 self.telemetry.start()
                 self.recorder.start()
@@ -218,10 +220,8 @@ class Orchestrator:
 
     def _released(self, turn: Turn) -> None:
         """The door has let a turn in: its coroutine begins."""
-        turn_id = turn.turn_id
-        life = self._journey.travel(turn)
-        turn.task = self._group.create_task(life, name=f"turn {turn_id}", context=self._clock.context)
-        self._source.admitted(turn_id, turn.released_s)
+        self._carriers.carry(turn)
+        self._source.admitted(turn.turn_id, turn.released_s)
 
     def cancel(self, turn_id: TurnId, bucket: str = "cancelled") -> bool:
         """Cancel a turn wherever it is; tell whether it was still under way. Its work is withdrawn at this instant."""

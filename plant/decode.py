@@ -25,7 +25,7 @@ from plant.times import StepTimes
 
 # A boundary this near, relative to the segment's length, is now and not past; twice what `steps_within` rounds by.
 JUST_BEFORE = 1.0 - 2e-12
-OWED = object()  # in place of an event: the answer of a turn that was filled here will form the batch
+SOON = object()  # in place of an event: the batch forms once the turn that was filled here has answered
 
 
 class ContinuousBatch(Seats):
@@ -120,7 +120,7 @@ class ContinuousBatch(Seats):
             if self._members:
                 done = self.times.steps_within(len(self._members), self._kv, self._clock.now() - self._t0_s)
                 self.step += min(done, self._due)
-            if self._entry is not OWED:
+            if self._entry is not SOON:
                 self._clock.cancel_at(self._entry)
             self._entry = self._chunk_job = None
             self._chunk_s = 0.0
@@ -188,7 +188,7 @@ class ContinuousBatch(Seats):
         self.step = step = self.step + steps
         self._kv += steps * len(members)
         # Who is told of an end may answer with a join at this very instant: then the batch is formed after the answer.
-        # Whoever waited for a slot may; a turn that was filled here is claimed or given up, and that forms the batch.
+        # A turn that was filled here answers first of all; one that waits for a slot, after everything of this instant.
         answer = self.seated >= pool.batch_cap
         if self._chunk_s:
             pool.chunk_s_total += self._chunk_s
@@ -209,15 +209,17 @@ class ContinuousBatch(Seats):
             self._t0_s, self._forming = now, True
             self._entry = self._at(now, self._form, None, SLEEP)
         elif owed:
-            self._t0_s, self._forming, self._entry = now, True, OWED
+            self._t0_s, self._forming, self._entry = now, True, SOON
+            self._clock.loop.call_soon(self._form, None, context=self._clock.context)
         else:
             self._entry = None
             self._begin(now)
 
     def _form(self, _: None) -> None:
-        self._forming = False
-        self._entry = None
-        self._begin(self._t0_s)
+        if self._forming:
+            self._forming = False
+            self._entry = None
+            self._begin(self._t0_s)
 
     def _rest(self) -> None:
         """Nothing to do: take this worker's part out of the pool's sums."""
@@ -234,8 +236,6 @@ class ContinuousBatch(Seats):
     def _wake(self, now: float) -> None:
         if self._entry is None:
             self._begin(now)
-        elif self._entry is OWED:
-            self._form(None)
         else:
             self._cut(now, None)
 

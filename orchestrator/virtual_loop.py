@@ -269,7 +269,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _spin(self) -> None:
         heap, ready, cap, pop = self._heap, self._queue, self._cap, _pop
-        popleft = ready.popleft
+        popleft, now = ready.popleft, self._now
         count = 0  # what ran at this instant
         while True:
             while ready:
@@ -292,8 +292,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
             if fn is None:  # a cancelled entry never moves the clock
                 self._dead -= 1
                 continue
-            if when != self._now:
-                self._now = when
+            if when != now:
+                self._now = now = when
                 count = 0
             else:
                 count += 1

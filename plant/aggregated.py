@@ -31,7 +31,7 @@ class AggregatedBatch(ContinuousBatch):
 
     def claim(self, job: Job) -> None:
         """Let a held turn decode from the next boundary on; at least one step remains."""
-        del self._held[job.turn.turn_id]
+        del self._held[job.turn_id]
         job.filling = False
         self._returning.append(job)
         self._wake(self._clock.now())
@@ -50,14 +50,14 @@ class AggregatedBatch(ContinuousBatch):
             super().evict(turn_id)
 
     def _release(self, job: Job) -> None:
-        self._held.pop(job.turn.turn_id, None)
+        self._held.pop(job.turn_id, None)
         super()._release(job)
 
     def _filled(self, job: Job, now: float) -> bool:
         if not job.filling:
             return super()._filled(job, now)
         job.state = HELD
-        self._held[job.turn.turn_id] = job
+        self._held[job.turn_id] = job
         return self._late_parts(job, now) is None and self._tell(job)
 
     def _late_parts(self, job: Job, now: float) -> Fetching | None:
@@ -79,7 +79,7 @@ class AggregatedBatch(ContinuousBatch):
         self._clock.at(self._clock.now() + last_layers_s, self._told_late, job)
 
     def _told_late(self, job: Job) -> None:
-        if self._held.get(job.turn.turn_id) is job and job.work is not None:
+        if self._held.get(job.turn_id) is job and job.work is not None:
             self._tell(job)
 
     def _tell(self, job: Job) -> bool:

@@ -285,7 +285,7 @@ class Cluster:
     def _fetch(self, site: Site, job: Job) -> asyncio.Future[Any]:
         """Bring swapped-out state back from host memory before the job enters its worker."""
         job.state = FETCHING
-        self._swapping[job.turn.turn_id] = job
+        self._swapping[job.turn_id] = job
         work = job.promise(self._loop)
         lost = job.context_tokens if site.spec.role is Role.AGGREGATED else job.generated_tokens
         span_s = lost * site.spec.kv_bytes_per_token / site.spec.swap_bytes_per_s
@@ -294,7 +294,7 @@ class Cluster:
 
     def _fetched(self, arrival: tuple[Job, int]) -> None:
         job, epoch = arrival
-        self._swapping.pop(job.turn.turn_id, None)
+        self._swapping.pop(job.turn_id, None)
         site = self._sites[job.place.id]
         if job.state != FETCHING:
             return

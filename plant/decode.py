@@ -140,30 +140,32 @@ class ContinuousBatch(Seats):
             self._admit(now)
         members, capacity = self._members, self._capacity
         size = len(members)
-        held = self._kv + self._pinned
+        kv = self._kv
+        held = kv + self._pinned
         if capacity is not None and held + size > capacity and size:
             self._relieve(now, capacity)
-            size = len(members)
-            held = self._kv + self._pinned
+            size, kv = len(members), self._kv
+            held = kv + self._pinned
         if self._filling:
             job = self._filling[0]
             chunk = job.missing_tokens
             if chunk > self._pool.chunk_cap:
                 chunk = self._pool.chunk_cap
             self._chunk_job, self._chunk_tokens, steps = job, chunk, 1
-            step_s = span = self.times.mixed_s(size, self._kv, chunk, job.context_tokens - job.missing_tokens)
-            self._chunk_s = span - self.times.step_s(size, self._kv) if size else span
+            step_s = span = self.times.mixed_s(size, kv, chunk, job.context_tokens - job.missing_tokens)
+            self._chunk_s = span - self.times.step_s(size, kv) if size else span
         elif size:
             steps = members[0][0] - self.step
             if capacity is not None and held + steps * size > capacity:
                 steps = (capacity - held) // size
-            span = self.times.span_s(size, self._kv, steps)
+            span = self.times.span_s(size, kv, steps)
             step_s = span / steps
         else:
             self._rest()
             return
         self._t0_s, self._due = now, steps
-        self._entry = self._at(now + span, self._on_end, steps)
+        at = self._at
+        self._entry = at(now + span, self._on_end, steps)
         rate = size / step_s
         base = held - rate * now
         pool = self._pool
@@ -186,7 +188,8 @@ class ContinuousBatch(Seats):
         """Close a segment of `steps` steps: grow, drop, retire; then begin the next."""
         now, pool, members = self._clock.now(), self._pool, self._members
         self.step = step = self.step + steps
-        self._kv += steps * len(members)
+        if members:
+            self._kv += steps * len(members)
         # Who is told of an end may answer with a join at this very instant: then the batch is formed after the answer.
         # A turn that was filled here answers first of all; one that waits for a slot, after everything of this instant.
         answer = self.seated >= pool.batch_cap
@@ -199,11 +202,7 @@ class ContinuousBatch(Seats):
         while members and members[0][0] <= step:
             job = heappop(members)[2]
             self._kv -= job.context_tokens + job.steps
-            self._reserved -= job.reserved_tokens
-            self.seated -= 1
-            pool.busy_slots -= 1
-            self._tight = False
-            job.state = OVER
+            self._unseat(job)
             self._desk.retired(job)
         if answer:
             self._t0_s, self._forming = now, True

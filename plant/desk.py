@@ -46,16 +46,17 @@ class FrontDesk:
         work, turn = job.work, job.turn
         if work is None:
             return
-        self.prompt_tokens += turn.prompt_tokens
+        prompt = job.prompt_tokens
+        self.prompt_tokens += prompt
         self.hit_tokens += job.cached_tokens
         job.work = None
         if job.fetch is not None and job.fetch.done_s is not None:
             job.fetch = None  # it knows its job: a cycle of references would outlive both
         place = job.place.id
-        self._store.put(turn, turn.prompt_tokens, place, BUSY)
+        self._store.put(turn, prompt, place, BUSY)
         if self.lying is not None:
-            self.lying[turn.turn_id] = self._now()
-        kv = new(KvRef, (turn.context, turn.prompt_tokens, place))
+            self.lying[job.turn_id] = self._now()
+        kv = new(KvRef, (turn.context, prompt, place))
         work.set_result(new(Filled, (kv, job.started_s, job.cached_tokens)))
 
     def retired(self, job: Job) -> None:
@@ -64,13 +65,13 @@ class FrontDesk:
         if work is None:
             return
         job.work = None
-        place, output, prompt = job.place, job.output_tokens, turn.prompt_tokens
+        place, output, prompt = job.place, job.output_tokens, job.prompt_tokens
         pool = place.pool
         pool.served_total += 1
         pool.tokens_total += output
         pool.context_total += prompt + output // 2
         self._store.put(turn, prompt + output - 1, place.id, job.waits_for or UNKNOWN)
-        self._truths.pop(turn.turn_id, None)
+        self._truths.pop(job.turn_id, None)
         kv = new(KvRef, (turn.context, prompt + output - 1, place.id))
         work.set_result(new(Retired, (job.joined_s, output, kv)))
 
@@ -78,12 +79,12 @@ class FrontDesk:
         """Give the turn back, with what it had generated remembered; or fail it where no worker could hold it."""
         job.place.pool.preempted_total += 1
         generated = job.generated_tokens + generated_tokens
-        context = job.turn.prompt_tokens + generated
+        context = job.prompt_tokens + generated
         if alone and context >= self._largest():
             self.overflows += 1
             self._throw(job, ContextOverflow(f"{context} tokens have outgrown every worker"))
         else:
-            self.progress[job.turn.turn_id] = generated
+            self.progress[job.turn_id] = generated
             self._throw(job, Preempted(f"worker {job.place.id} ran out of memory after {generated} tokens"))
 
     def evicted(self, job: Job, *, keep_kv: bool) -> None:
@@ -102,7 +103,7 @@ class FrontDesk:
         text = f"worker {place.id} was lost"
         for job in jobs:
             if job.generated_tokens and job.work is not None:
-                self.progress[job.turn.turn_id] = job.generated_tokens
+                self.progress[job.turn_id] = job.generated_tokens
             if job.fetch is not None:
                 job.fetch.cancel()
                 job.fetch = None

@@ -81,7 +81,7 @@ class FillWorker:
     def evict(self, turn_id: TurnId) -> None:
         """Send a turn away that waits here; the fill under way goes on to its end."""
         for job in self._queue:
-            if job.turn.turn_id == turn_id and job.state == WAITING:
+            if job.turn_id == turn_id and job.state == WAITING:
                 self.withdraw(job)
                 self._desk.evicted(job, keep_kv=False)
                 return

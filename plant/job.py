@@ -89,12 +89,14 @@ class Job:
         "missing_tokens",
         "output_tokens",
         "place",
+        "prompt_tokens",
         "reserved_tokens",
         "service_s",
         "started_s",
         "state",
         "steps",
         "turn",
+        "turn_id",
         "waits_for",
         "work",
     )
@@ -110,12 +112,12 @@ class Job:
         generated_tokens: int,
         headroom_tokens: int,
     ) -> None:
-        self.turn = turn
-        self.place = place
+        self.turn, self.place = turn, place
+        self.turn_id, self.prompt_tokens = turn.turn_id, turn.prompt_tokens
         self.output_tokens, self.service_s = truth.output_tokens, truth.service_s
         self.waits_for = truth.waits_for
         self.fetch: Fetching | None = None
-        self.context_tokens = context_tokens = turn.prompt_tokens + generated_tokens
+        self.context_tokens = context_tokens = self.prompt_tokens + generated_tokens
         self.missing_tokens = missing_tokens
         self.cached_tokens = cached_tokens
         self.generated_tokens = generated_tokens

@@ -97,7 +97,7 @@ class RecordedWorker:
             if job.state != WAITING:
                 continue
             if job.service_s is None:
-                raise SteadyflowError(f"turn {job.turn.turn_id} has no recorded server time, which this plant replays")
+                raise SteadyflowError(f"turn {job.turn_id} has no recorded server time, which this plant replays")
             self._pool.queued_turns -= 1
             self._waiting -= 1
             self._pool.busy_slots += 1

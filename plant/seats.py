@@ -204,7 +204,7 @@ class Seats:
     def _find(self, turn_id: TurnId) -> Job | None:
         """Return the turn's job, if it is here and somebody waits for it."""
         jobs = [*(entry[2] for entry in self._members), *self._still(), *self._queue]
-        return next((job for job in jobs if job.turn.turn_id == turn_id and job.work is not None), None)
+        return next((job for job in jobs if job.turn_id == turn_id and job.work is not None), None)
 
     def _still(self) -> list[Job]:
         """Seated jobs that do not decode."""

@@ -187,10 +187,10 @@ class Pool:
         while heap:
             load, worker_id = heap[0]
             worker = self.by_id.get(worker_id)
-            if worker is None or worker.load_turns < load or not worker.open():
-                heapq.heappop(heap)
-            elif worker.load_turns > load:
+            if worker is not None and worker.load_turns > load:
                 heapq.heapreplace(heap, (worker.load_turns, worker_id))
+            elif worker is None or worker.load_turns < load or not worker.open():
+                heapq.heappop(heap)
             else:
                 return worker
         return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from orchestrator.clock import Clock
 from orchestrator.turn import TurnId
 from plant.decode import ContinuousBatch
-from plant.job import HELD, Desk, Fetching, Job
+from plant.job import HELD, Desk, Job
 from plant.pool import Pool
 from plant.rack import ConfigurationSpec
 
@@ -34,7 +34,8 @@ class AggregatedBatch(ContinuousBatch):
         del self._held[job.turn_id]
         job.filling = False
         self._returning.append(job)
-        self._wake(self._clock.now())
+        if not self._forming:
+            self._wake(self._clock.now())
 
     def release(self, job: Job) -> None:
         """Free what a filled turn holds here."""
@@ -58,36 +59,38 @@ class AggregatedBatch(ContinuousBatch):
             return super()._filled(job, now)
         job.state = HELD
         self._held[job.turn_id] = job
-        return self._late_parts(job, now) is None and self._tell(job)
+        if job.fetch is not None and self._late_parts(job, now):
+            return False
+        self._tell(job, now)
+        return True
 
-    def _late_parts(self, job: Job, now: float) -> Fetching | None:
-        """Return the fetch of a computed turn whose last layers must still wait for the last part of its state."""
+    def _late_parts(self, job: Job, now: float) -> bool:
+        """Tell whether the last layers of a computed turn must still wait for the last part of its state."""
         fetch = job.fetch
         if fetch is None or fetch.stages == 1:
-            return None
+            return False
         compute_s = now - job.started_s
         if fetch.done_s is None:
             fetch.when_done(lambda _: self._caught_up(job, compute_s / fetch.stages))
-            return fetch
+            return True
         last_s = fetch.done_s + compute_s / fetch.stages
         if last_s <= now:
-            return None
+            return False
         self._clock.at(last_s, self._told_late, job)
-        return fetch
+        return True
 
     def _caught_up(self, job: Job, last_layers_s: float) -> None:
         self._clock.at(self._clock.now() + last_layers_s, self._told_late, job)
 
     def _told_late(self, job: Job) -> None:
         if self._held.get(job.turn_id) is job and job.work is not None:
-            self._tell(job)
+            self._tell(job, self._clock.now())
 
-    def _tell(self, job: Job) -> bool:
+    def _tell(self, job: Job, now: float) -> None:
         pool = self._pool
         pool.filled_total += 1
-        pool.fill_s_total += self._clock.now() - job.started_s
+        pool.fill_s_total += now - job.started_s
         self._desk.filled(job)
-        return True
 
     def _still(self) -> list[Job]:
         return [*super()._still(), *self._held.values()]

@@ -189,6 +189,12 @@ def test_every_preset_prints_its_statistics_beside_the_target(preset: str, tmp_p
     assert detect.read(tmp_path / "g.parquet").digest() == generate(preset, sessions=30, seed=1).digest()
 
 
+def test_a_window_too_short_for_a_width_leaves_its_dispersion_open(tmp_path: Path) -> None:
+    one = run("lanes", "--lanes", 1, "--seeds", 2, "--window-s", 60, "--idle-cap-s", 0, "--json")
+    assert json.loads(one.output)["dispersion"]["60s"] is None
+    assert "– at 60s" in run("lanes", "--lanes", 1, "--seeds", 1, "--window-s", 60, "--idle-cap-s", 0).output
+
+
 def test_a_preview_states_its_conventions_beside_the_load(tmp_path: Path) -> None:
     path = written(tmp_path, *(conversation([row(60 * k, 640 + 64 * k) for k in range(5)], f"c{n}") for n in range(4)))
     told = run("lanes", path, "--lanes", 3, "--seeds", 2, "--window-s", 600, "--idle-cap-s", 30)

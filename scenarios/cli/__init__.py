@@ -98,6 +98,7 @@ def _drop_output() -> None:
 def usage(error: Exception) -> str:
     """Return a mistake in arguments or options as one line; empty where the help has been shown instead."""
     said = " ".join(str(getattr(error, "format_message", error.__str__)()).split())
+    said = said.replace("Input should be", "must be").split(", unable to parse")[0]
     context = getattr(error, "ctx", None)
     if context is None or not said:
         return said

@@ -10,12 +10,13 @@ from orchestrator.ports import Every
 from orchestrator.signals import Slot
 from scenarios.build.laws.file import class_of, made_from_file, parsed, router_from_file, slot_of
 from scenarios.cli.common import print_json
+from scenarios.cli.options import LONGEST_S
 from scenarios.errors import UserError
 
 
 def check_policy(
     law: Annotated[str, typer.Argument(help="path/to/law.py:Class, or path/to/law.py:Class(name=value, ...).")],
-    period_s: Annotated[float, typer.Option("--period-s", help="How often it acts.", min=1e-6)] = 0.5,
+    period_s: Annotated[float, typer.Option("--period-s", help="How often it acts.", min=1e-6, max=LONGEST_S)] = 0.5,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Ask of a law what is asked of every shipped one; exit 1 when it fails a question.

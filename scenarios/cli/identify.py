@@ -54,6 +54,8 @@ def identify(
         raise UserError(f"--hold-s {hold_s}: must be positive and finite")
     scenario = load(file, sets or ())
     fresh = fresh or hold_s is not None
+    if configuration is not None and loop is not Loop.CAPACITY:
+        raise UserError(f"--configuration {configuration}: names a pool to stir; it goes with --loop capacity")
     if loop is Loop.CAPACITY:
         _startup(scenario, pool_of(scenario, configuration), stir, hold_s, fresh, as_json)
         return

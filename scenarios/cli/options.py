@@ -9,6 +9,7 @@ from pathlib import Path
 
 import typer
 
+LONGEST_S = 1e9  # 32 years, as the longest horizon of a scenario
 LARGEST_SEED = 2**63 - 1  # TOML's integers, and the record's, end there
 
 

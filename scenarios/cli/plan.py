@@ -46,7 +46,7 @@ def plan(
     positions: Annotated[int, typer.Option("--context", help="Cached positions (decode, midfill).")] = 32_768,
     new: Annotated[int, typer.Option(help="New tokens of a fill.")] = 8192,
     output: Annotated[int, typer.Option(help="Output tokens of a query.")] = 1000,
-    draft_tokens: Annotated[int, typer.Option(help="Speculated tokens verified in a pass.", min=0)] = 0,
+    draft_tokens: Annotated[int, typer.Option(help="Speculated tokens verified in a pass.", min=0, max=64)] = 0,
     accepted_tokens: Annotated[
         float, typer.Option(help="Output tokens of a pass on average.", callback=at_least_one)
     ] = 1.0,
@@ -76,6 +76,11 @@ def plan(
     for flag, value in (("--context", positions), ("--new", new), ("--output", output)):
         if value < 1:
             raise UserError(f"{flag} {value}: at least 1 would do")
+    if accepted_tokens > 1 + draft_tokens:
+        raise UserError(f"--accepted-tokens {accepted_tokens:g}: at most 1 + --draft-tokens = {1 + draft_tokens}")
+    for flag, number, most in (("--batch", batch, 1e6), ("--gpu-hour-price", gpu_hour_price or 0.0, 1e6)):
+        if number > most:
+            raise UserError(f"{flag} {number:g}: at most {most:g} would do")
     chosen = ask.model_named(model, config)
     machines, software = ask.hardware_named(hardware), ask.engine_named(engine)
     questions = [
@@ -118,6 +123,9 @@ def _frontiers(
     for frontier in found:
         if not frontier.points:
             reasons = "; ".join(sorted(frontier.refusal_examples.values())[:2]) or "no width in --gpus was tried"
+            if frontier.cloud:  # something fits, and all of it is too slow
+                fastest_s = min(point.latency_s for point in frontier.cloud)
+                reasons = f"the fastest of {frontier.evaluated} points takes {fastest_s:.3g} s; raise --max-latency-s"
             raise UserError(
                 f"nothing fits: {frontier.model.name} on {frontier.hardware.name}, {frontier.question.regime}: "
                 + reasons
@@ -242,7 +250,7 @@ def regimes(
     placement: PlacementText = "pp1tp1dp16ep16",
     positions: Annotated[int, typer.Option("--context", help="Cached positions.", min=1)] = 131_072,
     new: Annotated[int, typer.Option(help="New tokens of a fill.", min=1)] = 1024,
-    batch: Annotated[int, typer.Option(help="Sequences per rank in decode.", min=1)] = 4,
+    batch: Annotated[int, typer.Option(help="Sequences per rank in decode.", min=1, max=1_000_000)] = 4,
     as_json: AsJson = False,
     out: Out = None,
 ) -> None:

@@ -36,7 +36,7 @@ def run(
         Path | None, typer.Option(help="Play the conversations of this trace instead of the scenario's own.")
     ] = None,
     rate: Annotated[
-        float | None, typer.Option(help="Run on the real clock, at this many seconds a second.", min=0.001)
+        float | None, typer.Option(help="Run on the real clock, at this many seconds a second.", min=0.001, max=1e6)
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON; no record without --out.")

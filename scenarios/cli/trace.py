@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from scenarios.cli.options import LARGEST_SEED, new_file, new_output
+from scenarios.cli.options import LARGEST_SEED, LONGEST_S, new_file, new_output
 from scenarios.errors import UserError
 
 app = typer.Typer(help="Inspect, convert and generate traces.", no_args_is_help=True)
@@ -23,7 +23,7 @@ Clock = Annotated[
 Block = Annotated[int | None, typer.Option(help="Tokens of a block, where the format's own does not hold.", min=1)]
 Delta = Annotated[bool, typer.Option("--delta", help="Input lengths are only the new part (Mooncake).")]
 Doubles = Annotated[bool, typer.Option("--drop-doubles", help="Leave out requests sent twice, streamed and plain.")]
-Horizon = Annotated[float, typer.Option(help="How long to generate (ServeGen), seconds.", min=1.0)]
+Horizon = Annotated[float, typer.Option(help="How long to generate (ServeGen), seconds.", min=1.0, max=LONGEST_S)]
 Seed = Annotated[int, typer.Option(help="For formats that are generators.", min=0, max=LARGEST_SEED)]
 
 
@@ -88,9 +88,13 @@ def inspect(
 def lanes(
     path: Annotated[Path | None, typer.Argument(help="A trace; without one, generated sessions.")] = None,
     count: Annotated[int, typer.Option("--lanes", help="Live session trees.", min=1)] = 64,
-    idle_cap_s: Annotated[float, typer.Option(help="The longest idle time of a session; 0: no cap.", min=0.0)] = 300.0,
+    idle_cap_s: Annotated[
+        float, typer.Option(help="The longest idle time of a session; 0: no cap.", min=0.0, max=LONGEST_S)
+    ] = 300.0,
     seeds: Annotated[int, typer.Option(help="How many seeds to average.", min=1)] = 3,
-    window_s: Annotated[float, typer.Option(help="Seconds counted, after an hour of warm-up.", min=60.0)] = 7_200.0,
+    window_s: Annotated[
+        float, typer.Option(help="Seconds counted, after an hour of warm-up.", min=60.0, max=LONGEST_S)
+    ] = 7_200.0,
     form: Form = "auto",
     on_error: OnErrorOption = "repair",
     preset: Annotated[str, typer.Option(help="Which sessions to generate.")] = "agentx",

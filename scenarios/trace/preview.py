@@ -154,10 +154,16 @@ def averaged(
     out: dict[str, Any] = head | {"start_window": [0.0, 1.0], "recycle": True}
     for name, value in runs[0].items():
         if isinstance(value, dict):
-            out[name] = {key: float(np.mean([run[name][key] for run in runs])) for key in value}
+            out[name] = {key: _mean([run[name][key] for run in runs]) for key in value}
         else:
             out[name] = float(np.mean([run[name] for run in runs]))
     return out
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean of what was measured; None where nothing was, as in a window too short for a width."""
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
 
 
 def _figures(watch: _Watch, warmup_s: float, window_s: float, capacities: Sequence[int]) -> dict[str, Any]:

@@ -102,6 +102,31 @@ def test_numbers_that_make_no_sense_are_blamed_on_their_option(refused: Refused,
 
 
 @pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run", "mild", "--rate", "inf"), "'--rate': must be less than or equal to"),
+        (("run", "mild", "--rate", "nan"), "'--rate': must be "),
+        (("compare", "mild", "--seeds", "1e3"), "'--seeds': must be a valid integer; steadyflow compare --help"),
+        (("trace", "lanes", "--window-s", "inf"), "'--window-s': must be less than"),
+        (("trace", "lanes", "--idle-cap-s", "inf"), "'--idle-cap-s': must be less than"),
+        (("trace", "inspect", "x.csv", "--horizon-s", "inf"), "'--horizon-s': must be less than"),
+        (("check-policy", "x.py:X", "--period-s", "inf"), "'--period-s': must be less than"),
+        (("identify", "mild", "--configuration", "fill"), "--configuration fill: names a pool to stir; it goes with"),
+        (("plan", "--model", "kimi-k3", "--accepted-tokens", "3"), "at most 1 + --draft-tokens = 1"),
+        (("plan", "--model", "kimi-k3", "--draft-tokens", "65"), "'--draft-tokens': must be less than"),
+        (("plan", "--model", "kimi-k3", "--batch", "1e300", "--explain", "dp64"), "--batch 1e+300: at most 1e+06"),
+        (("plan", "--model", "kimi-k3", "--gpu-hour-price", "1e308"), "--gpu-hour-price 1e+308: at most 1e+06"),
+        (("plan", "--model", "kimi-k3", "--gpus", "16", "--max-latency-s", "1e-9"), "raise --max-latency-s"),
+        (("plan", "regimes", "--batch", "99999999"), "'--batch': must be less than"),
+    ],
+)
+def test_numbers_without_bound_or_sense_are_one_line_before_anything_is_computed(
+    refused: Refused, words: tuple[str, ...], said: str
+) -> None:
+    assert said in refused(*words)
+
+
+@pytest.mark.parametrize(
     ("setting", "said"),
     [
         ("horizon_s=1e300", "horizon_s"),

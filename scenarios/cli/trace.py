@@ -10,7 +10,11 @@ import typer
 from scenarios.cli.options import LARGEST_SEED, LONGEST_S, new_file, new_output
 from scenarios.errors import UserError
 
-app = typer.Typer(help="Inspect, convert and generate traces.", no_args_is_help=True)
+app = typer.Typer(
+    help="Inspect, convert and generate traces.",
+    epilog="Example: steadyflow trace generate agentx sessions.parquet",
+    no_args_is_help=True,
+)
 
 Trace = Annotated[Path, typer.Argument(help="A trace: a file (plain, .gz or .zst) or a directory.")]
 Form = Annotated[str, typer.Option("--format", help="The format, or `auto` to find it.")]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from scenarios import cli
 from scenarios.schema.load import library, load
@@ -149,6 +153,33 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("plan", "models"), ("plan", "validate"), ("trace", "inspect"), ("trace", "lanes"), ("trace", "convert"),
     ("trace", "generate"),
 )  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_shows_an_example_that_it_would_take(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    own: Any = typer.main.get_command(cli.app)  # Typer's own copy of click publishes no types
+    context = own.make_context("steadyflow", [], resilient_parsing=True)
+    for word in command:
+        own = own.get_command(context, word)
+        context = own.make_context(word, [], parent=context, resilient_parsing=True)
+    said = " ".join(f"{own.help} {own.epilog or ''}".split())
+    example = re.search(r"Example: steadyflow (.*?)(?: None)?\Z", said)
+    assert example is not None
+    words = shlex.split(example[1].strip())
+    assert tuple(words[: len(command)]) == command
+    own.make_context(command[-1], words[len(command) :], parent=context.parent)
+
+
+def test_the_group_of_traces_shows_an_example(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["steadyflow", "trace", "--help"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert "Example: steadyflow trace generate" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("command", COMMANDS)

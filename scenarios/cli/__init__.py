@@ -63,7 +63,7 @@ def main() -> None:
         left = app(standalone_mode=False)
         sys.stdout.flush()
     except UserError as error:
-        typer.echo(f"steadyflow: {error}", err=True)
+        typer.echo(f"steadyflow: {' '.join(str(error).splitlines())}", err=True)
         sys.exit(2)
     except Interrupted as broken_off:
         typer.echo(f"steadyflow: interrupted; {broken_off}", err=True)

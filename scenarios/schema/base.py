@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Positive = Annotated[float, Field(gt=0.0)]
 NotNegative = Annotated[float, Field(ge=0.0)]
@@ -16,3 +16,17 @@ class Part(BaseModel):
     """A table of a scenario file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _truth_is_no_number(cls, given: Any) -> Any:  # Any: what a TOML file holds
+        if isinstance(given, dict):
+            for key, value in given.items():
+                info = cls.model_fields.get(key)
+                if isinstance(value, bool) and info is not None and not _takes_truth(info.annotation):
+                    raise ValueError(f"{key} = {str(value).lower()}: true and false are no value of this key")
+        return given
+
+
+def _takes_truth(annotation: Any) -> bool:  # Any: a type expression
+    return annotation in (bool, Any) or any(_takes_truth(inner) for inner in getattr(annotation, "__args__", ()))

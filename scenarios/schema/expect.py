@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
-from pydantic import model_validator
+from pydantic import Discriminator, Tag, model_validator
 
 from scenarios.errors import nearest
 from scenarios.schema import summary
@@ -37,7 +38,14 @@ class Bound(Part):
         return self
 
 
-Expectation = dict[str, str | Bound]
+TAGS = ("<word>", "<bounds>")  # no key of a TOML file looks like these
+
+
+def _tag(given: object) -> str:
+    return TAGS[0] if isinstance(given, str) else TAGS[1]
+
+
+Expectation = dict[str, Annotated[Annotated[str, Tag(TAGS[0])] | Annotated[Bound, Tag(TAGS[1])], Discriminator(_tag)]]
 
 
 def check_expectation(

@@ -12,7 +12,9 @@ import tomli_w
 from pydantic import BaseModel, ValidationError
 
 from scenarios.errors import UserError, nearest
+from scenarios.schema.expect import TAGS
 from scenarios.schema.scenario import Scenario
+from scenarios.writing import reason
 
 Raw = dict[str, Any]  # Any: what TOML holds
 OWN = ("reconfigure", "ready")  # tables of the scenario in whose place a candidate may state its own
@@ -27,11 +29,13 @@ def library() -> dict[str, Path]:
 def find(name_or_path: str) -> Path:
     """Return the file that a path or a library name means; raises UserError where there is none."""
     path = Path(name_or_path)
-    if path.is_file():
+    if path.exists() and not path.is_dir():
         return path
     shipped = library()
     if name_or_path in shipped:
         return shipped[name_or_path]
+    if path.is_dir():
+        raise UserError(f"{name_or_path}: is a folder; name a file, or a scenario from `steadyflow list`")
     if path.suffix == ".toml" or "/" in name_or_path:
         raise UserError(f"{name_or_path}: no such file")
     raise UserError(f"{name_or_path}: neither a file nor a library scenario{nearest(name_or_path, shipped)}")
@@ -57,8 +61,12 @@ def load(name_or_path: str | Path, sets: Iterable[str] = ()) -> Scenario:
         raw: Raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path.name}: not valid TOML: {error}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read: {error}") from error
+    except RecursionError:
+        raise UserError(f"{path.name}: nested too deeply for a scenario") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path.name}: is no text in UTF-8 (byte {error.start}); a scenario is a TOML file") from error
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {reason(error)}") from error
     for text in sets:
         key, equals, value = text.partition("=")
         if not equals or not key:
@@ -155,10 +163,24 @@ def _first(error: ValidationError, raw: Raw) -> str:
         return f"{place}.kind: there is no kind {tag!r}{nearest(tag, tags)}; there are {', '.join(tags)}"
     if kind == "union_tag_not_found":
         return f"{place}.kind: is missing"
-    message = found["msg"].removeprefix("Value error, ")
+    message = _worded(found["msg"].removeprefix("Value error, "))
+    if found["loc"][:1] == ("expect",) and kind in ("model_type", "model_attributes_type", "dict_type"):
+        message = "must be a word in quotes, { value = 1.0, rel = 0.05 } or { at_least = 1.0 }"
     if place and kind != "value_error":
         return f"{place} = {given!r}: {message}"
     return f"{place}: {message}" if place else message
+
+
+def _worded(message: str) -> str:
+    """Return what pydantic says in the words of a TOML file."""
+    for theirs, ours in (
+        ("Input should be a valid dictionary or object to extract fields from", "must be a table"),
+        ("Input should be a valid dictionary", "must be a table"),
+        ("Input should be a valid tuple", "must be a list"),
+        ("Input should be", "must be"),
+    ):
+        message = message.replace(theirs, ours)
+    return message.split(", unable to parse")[0].split(" or instance of ")[0]
 
 
 def _place(loc: tuple[int | str, ...], raw: Raw) -> str:
@@ -172,7 +194,7 @@ def _place(loc: tuple[int | str, ...], raw: Raw) -> str:
         elif isinstance(here, dict) and step in here:
             here = here[step]
             steps.append(str(step))
-        elif isinstance(here, dict) and here.get("kind") == step:
+        elif (isinstance(here, dict) and here.get("kind") == step) or step in TAGS:
             continue
         else:
             steps.append(str(step))

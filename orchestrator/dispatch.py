@@ -47,6 +47,7 @@ class Pool:
         self.workers: list[Worker] = []
         self.by_id: dict[WorkerId, Worker] = {}
         self._routers = list(routers)
+        self._stale = snapshot_s is not None
         self._views = [View(self) if snapshot_s is None else Snapshot(self) for _ in routers]
         self.line: deque[tuple[Turn, asyncio.Future[Worker]]] = deque()
         self._position: dict[WorkerId, int] = {}
@@ -149,7 +150,8 @@ class Pool:
         worker = self.by_id.get(chosen)
         if worker is None or not worker.open():  # a stale view may name a full worker: the turn waits its turn
             return None
-        view.given(worker, turn)
+        if self._stale:
+            view.given(worker, turn)
         return worker
 
     def serve(self) -> None:

@@ -162,7 +162,7 @@ class Ledger:
         turn.stage = to
         if turn.moves is not None:
             turn.moves.append((now_s, to))
-        # The two additions of Level.add, written out: this runs four times a turn.
+        # Level.add, written out here and in `release` and `_leave`: this runs four times a turn.
         left, entered = levels
         left.value = value = left.value - 1
         left.moment -= now_s
@@ -181,7 +181,11 @@ class Ledger:
         counts = self.classes[turn.class_index]
         counts.backlog -= 1
         counts.in_flight += 1
-        self.in_flight.add(1, now_s)
+        flying = self.in_flight
+        flying.value = value = flying.value + 1
+        flying.moment += now_s
+        if value > flying.high:
+            flying.high = value
 
     def first_token(self, turn: Turn, now_s: float) -> None:
         """Note the first token; a turn that is filled again keeps its first one."""
@@ -229,7 +233,11 @@ class Ledger:
     def _leave(self, turn: Turn) -> ClassCounts:
         counts = self.classes[turn.class_index]
         counts.in_flight -= 1
-        self.in_flight.add(-1, turn.ended_s)
+        flying = self.in_flight
+        flying.value = value = flying.value - 1
+        flying.moment -= turn.ended_s
+        if value < flying.low:
+            flying.low = value
         return counts
 
     def count(self, stage: Stage) -> int:

@@ -30,7 +30,7 @@ class View:
         """Nothing to note: the pool itself knows who is in it."""
 
     def given(self, worker: Worker, turn: TurnView) -> None:
-        """Nothing to note: the load itself changes."""
+        """Nothing to note, so a pool whose views are fresh does not tell: the load itself changes."""
 
     def load(self, worker: Worker) -> int:
         """Return the turns given to a worker, as this view knows it."""

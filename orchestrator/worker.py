@@ -110,7 +110,7 @@ class Worker:
 
     def enter_nowait(self, turn: Turn) -> bool:
         """Take a slot if one is free, nobody waits for it and the memory has room; tell whether it was so."""
-        if self.line or not self._takes(turn.view):
+        if self.line or (self.inside and not self._takes(turn.view)):
             return False
         self.inside += 1
         return True

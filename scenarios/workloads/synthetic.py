@@ -92,7 +92,7 @@ class TurnFactory:
             prompts[mine], outputs[mine] = mix.prompt.of(prompt[mine]), mix.output.of(output[mine])
         names = [mix.name for mix in self._mixes]
         self._block = [
-            (key, names[c], p, TurnTruth(o, (d,)))
+            (key, names[c], p, new(TurnTruth, (o, (d,), None, "")))
             for key, c, p, o, d in zip(
                 keys.tolist(), classes.tolist(), prompts.tolist(), outputs.tolist(), draw.tolist()
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from array import array
 from pathlib import Path
 
@@ -151,3 +152,60 @@ def test_the_recorders_chunks_become_rows(run: RunData, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(back.turns.astype(words), run.turns.astype(words), check_dtype=False)
     pd.testing.assert_frame_equal(back.signals, run.signals)
     assert back.events == run.events
+
+
+@pytest.fixture
+def folder(run: RunData, tmp_path: Path) -> Path:
+    write(tmp_path / "a", run)
+    return tmp_path / "a"
+
+
+def lines(folder: Path) -> str:
+    with pytest.raises(UserError) as refused:
+        load(folder)
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+FILES = ("curves.parquet", "events.jsonl.zst", "scenario.toml", "signals.parquet", "turns.parquet", "verdict.json")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_record_without_one_of_its_files_names_it(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    assert lines(folder) == f"{folder / name}: is missing: the record is not whole; run the scenario again"
+
+
+@pytest.mark.parametrize("name", [*FILES, "manifest.json"])
+def test_a_record_with_garbage_in_one_of_its_files_names_it(folder: Path, name: str) -> None:
+    (folder / name).write_bytes(b"gar bage")
+    assert lines(folder).startswith(f"{folder / name}: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("manifest.json", ("candidate",)),
+        ("verdict.json", ("summary",)),
+        ("verdict.json", ("summary", "window_s")),
+        ("verdict.json", ("verdict", "decode_occupancy_ratio", "period_s")),
+    ],
+)
+def test_a_record_of_another_version_is_told_by_what_it_lacks(folder: Path, name: str, path: tuple[str, ...]) -> None:
+    whole = json.loads((folder / name).read_bytes())
+    here = whole
+    for step in path[:-1]:
+        here = here[step]
+    del here[path[-1]]
+    (folder / name).write_text(json.dumps(whole), encoding="utf-8")
+    assert f"{folder / name}: lacks {'.'.join(path)}: damaged, or by another version" in lines(folder)
+    (folder / name).write_text("[1]", encoding="utf-8")
+    assert f"{folder / name}: lacks" in lines(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "column"), [("turns.parquet", "ended_s"), ("signals.parquet", "t_s"), ("curves.parquet", "x")]
+)
+def test_a_table_without_a_column_names_both(folder: Path, name: str, column: str) -> None:
+    pd.read_parquet(folder / name).drop(columns=column).to_parquet(folder / name)
+    assert f"{folder / name}: lacks {column}" in lines(folder)

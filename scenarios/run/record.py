@@ -34,6 +34,7 @@ import pyarrow.parquet as pq
 import zstandard
 
 from scenarios.errors import UserError
+from scenarios.run.damage import SIGNALS, refuse_damaged
 from scenarios.run.judged import JSON_FIELDS, RecordedVerdict, Verdict
 from scenarios.writing import told
 
@@ -288,8 +289,18 @@ def load(path: Path) -> RunData:
             events = [orjson.loads(line) for line in lines.read().splitlines()]
         name = "scenario.toml"
         scenario_toml = (path / name).read_text(encoding="utf-8")
+        if not (path / "events.jsonl.zst").stat().st_size:
+            raise UserError(f"{path / 'events.jsonl.zst'}: is empty; run the scenario again")
+    except FileNotFoundError:
+        raise UserError(f"{path / name}: is missing: the record is not whole; run the scenario again") from None
     except (OSError, ValueError, EOFError, zstandard.ZstdError, pa.ArrowException) as error:
         raise UserError(f"{path / name}: cannot be read: {str(error).splitlines()[0]}") from error
+    columns = {
+        "turns.parquet": (turns.columns, TURN_SCHEMA.names),
+        "signals.parquet": (signals.columns, SIGNALS),
+        "curves.parquet": (curves.columns, CURVE_SCHEMA.names),
+    }
+    refuse_damaged(path, meta, judged, columns, scenario_toml)
     return RunData(
         candidate=meta.pop("candidate"),
         title=meta.pop("title"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from math import fsum
 
 from orchestrator.signals import (
     AdmissionCommand,
@@ -74,7 +75,7 @@ def full_rate(pools: Sequence[PoolReading]) -> float | None:
         for p in pools
         if p.role in DECODES and p.service_per_worker_per_s is not None
     ]
-    return sum(rates) if rates else None
+    return fsum(rates) if rates else None
 
 
 def admission(
@@ -140,7 +141,7 @@ def batching(
         at_s=y.at_s,
         workers=workers,
         batch_turns=sum(p.busy_slots for p in pools) / workers if workers else None,
-        step_s=sum(s * w for s, w in steps) / weight if weight else None,
+        step_s=fsum(s * w for s, w in steps) / weight if weight else None,
         kv_used_ratio=kv_used(pools),
         ready_turns=y.ready,
         backlog_turns=y.backlog,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from functools import partial
+from math import fsum
 from typing import Any
 
 from orchestrator.clock import Clock
@@ -211,7 +212,7 @@ class Cluster:
         if site.spec.times is None:
             return None
         cached = self.cached_tokens(turn)
-        fill_s = sum(chunk_spans_s(site.spec.times, turn.prompt_tokens - cached, cached, site.pool.chunk_cap))
+        fill_s = fsum(chunk_spans_s(site.spec.times, turn.prompt_tokens - cached, cached, site.pool.chunk_cap))
         return fill_s + self._store.fetch_s(turn, cached, worker)
 
     def read(self) -> PlantReading:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from math import fsum
 from typing import Any
 
 from orchestrator.clock import Clock
@@ -128,7 +129,7 @@ class FillWorker:
             pool.chunk_s_total -= now
             self._running = job
             self._spans = list(chunk_spans_s(self.times, job.missing_tokens, job.cached_tokens, pool.chunk_cap))
-            self._entry = self._clock.at(now + sum(self._spans), self._end, job)
+            self._entry = self._clock.at(now + fsum(self._spans), self._end, job)
             return
 
     def _end(self, job: Job) -> None:
@@ -138,7 +139,7 @@ class FillWorker:
             if fetch.done_s is None:
                 fetch.when_done(self._caught_up)
                 return
-            whole_s = fetch.done_s + sum(self._spans) / fetch.stages
+            whole_s = fetch.done_s + fsum(self._spans) / fetch.stages
             job.fetch = None
             if whole_s > self._clock.now():
                 self._entry = self._clock.at(whole_s, self._end, job)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable
+from math import fsum
 from typing import Any, Protocol
 
 from orchestrator.clock import Clock
@@ -133,7 +134,7 @@ class SharedLink:
         if self._flows:
             tags += [other[0] for other in self._flows if other[2] is not None and other[0] < tag]
         if cap == math.inf:  # the link is never idle until then, and works for each only as long as for this one
-            return float(at_s + (sum(tags) - len(tags) * served + (live - len(tags)) * (tag - served)) / rate)
+            return float(at_s + (fsum(tags) - len(tags) * served + (live - len(tags)) * (tag - served)) / rate)
         tags.sort()
         for end in tags:
             at_s += (end - served) / share
@@ -172,7 +173,7 @@ class SharedLink:
         """Return what has passed so far, the flows under way included."""
         self._bring_up(self._clock.now())
         live = [flow for heap in (self._flows, self._quiet) for flow in heap if flow[2] is not None]
-        return self.moved_bytes + sum(float(flow[4]) - max(0.0, float(flow[0]) - self._served) for flow in live)
+        return self.moved_bytes + fsum(float(flow[4]) - max(0.0, float(flow[0]) - self._served) for flow in live)
 
     def set_rate(self, bytes_per_s: float) -> None:
         """Change the link's rate from now on; flows keep what they have moved."""

@@ -10,6 +10,7 @@ K3 carries 449 MB whatever its length.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import fsum
 
 import numpy as np
 
@@ -149,7 +150,7 @@ def require_fit(setting: Setting, need: Memory) -> None:
 def _advice(setting: Setting, need: Memory, name: str) -> str:
     capacity = setting.machine.hardware.hbm_bytes
     if "weights" in name or name == "embedding and head":
-        whole = sum(setting.model.weight_bytes(setting.precision).values())
+        whole = fsum(setting.model.weight_bytes(setting.precision).values())
         fits = int(np.ceil(whole / (capacity * (1.0 - SLACK_RATIO) - need.working)))
         return f"the weights alone need {fits} accelerators or more when nothing is repeated"
     room = capacity - need.weights - need.working - need.slack

@@ -7,6 +7,7 @@ Parameters are counted tensor by tensor, so that totals can be held against a pu
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import fsum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +265,7 @@ class Model:
     @property
     def attention_parameters(self) -> int:
         """Attention weights over all layers."""
-        return sum(group.layers * group.parameters(self.width) for group in self.attention)
+        return fsum(group.layers * group.parameters(self.width) for group in self.attention)
 
     @property
     def routed_parameters(self) -> int:
@@ -311,12 +312,12 @@ class Model:
     def kv_bytes_per_token(self, precision: Precision | None = None) -> float:
         """Bytes of KV per position over all layers."""
         p = precision or self.precision
-        return sum(group.layers * group.kv_bytes_per_token(p) for group in self.attention)
+        return fsum(group.layers * group.kv_bytes_per_token(p) for group in self.attention)
 
     def state_bytes_per_sequence(self, precision: Precision | None = None) -> float:
         """Bytes of state per sequence over all layers: recurrent matrices and attention windows."""
         p = precision or self.precision
-        return sum(group.layers * group.state_bytes_per_sequence(p) for group in self.attention)
+        return fsum(group.layers * group.state_bytes_per_sequence(p) for group in self.attention)
 
     def weight_bytes(self, precision: Precision | None = None) -> dict[str, float]:
         """Bytes by kind of weight over all layers; prediction layers are left out unless they are run."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from math import fsum
 
 from orchestrator.signals import PoolReading, Role, TierReading
 from orchestrator.turn import ConfigurationName
@@ -50,7 +51,7 @@ def prefill_s(pools: Sequence[Pool], tokens: float) -> float:
     """Return the seconds that the first pool with a model of its times needs to compute a context; 0: none has one."""
     for pool in pools:
         if pool.spec.times is not None:
-            return sum(chunk_spans_s(pool.spec.times, round(tokens), 0, pool.chunk_cap))
+            return fsum(chunk_spans_s(pool.spec.times, round(tokens), 0, pool.chunk_cap))
     return 0.0
 
 

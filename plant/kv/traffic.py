@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from math import fsum
 
 from orchestrator.clock import Clock
 from orchestrator.rng import mix
@@ -217,7 +218,7 @@ class Traffic:
             yield f"uplink.{rack}", link.carried_bytes()
         hosts = [link for links in self._hosts.values() for link in links]
         if hosts:
-            yield "hosts", sum(link.carried_bytes() for link in hosts)
+            yield "hosts", fsum(link.carried_bytes() for link in hosts)
 
     def __len__(self) -> int:
         return len(self._live)

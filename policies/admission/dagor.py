@@ -14,6 +14,7 @@ the edge is shed in part. Missing data: with no arrivals counted, shares stay as
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import fsum
 
 from orchestrator.ports import Cadence
 from orchestrator.signals import AdmissionCommand, AdmissionReading
@@ -60,7 +61,7 @@ class Dagor:
         self._A = (1.0 - self.down_ratio) * self._A if y.wait_s > self.limit_s else min(1.0, self._A + self.up_ratio)
         come = {name: max(0.0, c.arrived_turns - self._arrived.get(name, 0.0)) for name, c in y.by_class.items()}
         self._arrived = {name: c.arrived_turns for name, c in y.by_class.items()}
-        total = sum(come.values())
+        total = fsum(come.values())
         if total > 0.0:
             self._shares = {name: n / total for name, n in come.items()}
         rank = {name: i for i, name in enumerate(self.ranking)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import fsum
 from typing import Literal
 
 import numpy as np
@@ -77,7 +78,7 @@ class TurnFactory:
         self._mixes, self._truths = list(mixes), truths
         self._source = stream_key(seed, f"source {name}")
         self._streams = [stream_key(seed, f"{name} {part}") for part in ("class", "prompt", "output", "draw")]
-        total = sum(mix.share for mix in mixes)
+        total = fsum(mix.share for mix in mixes)
         self._edges = np.cumsum([mix.share / total for mix in mixes])
         self.count = 0
         self._block: list[tuple[int, ClassName, int, TurnTruth]] = []

@@ -265,7 +265,7 @@ class Model:
     @property
     def attention_parameters(self) -> int:
         """Attention weights over all layers."""
-        return fsum(group.layers * group.parameters(self.width) for group in self.attention)
+        return sum(group.layers * group.parameters(self.width) for group in self.attention)
 
     @property
     def routed_parameters(self) -> int:

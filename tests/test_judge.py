@@ -239,6 +239,23 @@ def test_rows_out_of_order_or_twice_are_mended_and_it_is_said(tmp_path: Path) ->
     assert only(write(tmp_path / "good.csv", t_s=np.arange(300), x=np.arange(300) % 7)).notes == ()
 
 
+def test_lines_longer_than_the_header_are_no_labels_of_rows(tmp_path: Path) -> None:
+    rows = "".join(f"{i},{i % 7},\n" for i in range(60))
+    path = tmp_path / "long.csv"
+    path.write_text("t_s,x\n" + rows, encoding="utf-8")
+    assert (only(path).name, only(path).samples, only(path).mean.max()) == ("x", 60, 6.0)
+    path.write_text("t_s,x\n" + rows.replace(",\n", ",5\n"), encoding="utf-8")
+    with pytest.raises(UserError, match="more fields than the header names"):
+        judge_file(path)
+
+
+def test_json_nested_without_end_is_no_answer_of_prometheus(tmp_path: Path) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text("[" * 100_000, encoding="utf-8")
+    with pytest.raises(UserError, match="not the answer of a Prometheus range query"):
+        judge_file(path)
+
+
 def test_values_that_are_missing_are_counted_and_what_bridges_them_is_said(tmp_path: Path) -> None:
     t = np.arange(0, 4000, 10.0)
     x = 5 + np.sin(2 * np.pi * t / 300)

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from scenarios.analyze.analysis import MEASURED, Analysis, needs_plant
@@ -20,6 +19,7 @@ from scenarios.errors import UserError, nearest
 from scenarios.identify.cache import cached, cached_startup
 from scenarios.identify.identify import Identified, identify
 from scenarios.identify.startup import identify_startup
+from scenarios.report.terminal import terminal
 from scenarios.schema.load import load
 from scenarios.schema.scenario import Scenario
 
@@ -115,7 +115,7 @@ def _show(found: list[Analysis], title: str) -> None:
         table.add_row(one.candidate, "theory", *_row(one.prediction.numbers()))
         if one.measured is not None:
             table.add_row("", "run", *_row(one.measured), end_section=True)
-    Console().print(table)
+    terminal().print(table)
     for one in found:
         typer.echo(f"{one.candidate}: {one.prediction.mechanism}{_margins(one)}{_startup(one)}")
         if one.source == MEASURED:

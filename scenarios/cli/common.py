@@ -10,12 +10,12 @@ from typing import Any
 
 import orjson
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from scenarios.build.conversations import facts
 from scenarios.cli.options import unwritable
 from scenarios.errors import UserError
+from scenarios.report.terminal import terminal
 from scenarios.schema.scenario import Scenario
 
 RUNS = Path("runs")
@@ -45,9 +45,9 @@ def free_folder(name: str) -> Path:
 @contextmanager
 def bar(*columns: str, total: float, quiet: bool) -> Iterator[tuple[Progress, TaskID]]:
     """Show a progress bar on standard error while the block runs; `columns` are names of task fields to show."""
-    shown = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %")]
-    shown += [TextColumn("{task.fields[" + column + "]}") for column in columns]
-    console = Console(stderr=True)
+    shown = [TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f} %")]
+    shown += [TextColumn("{task.fields[" + column + "]}", markup=False) for column in columns]
+    console = terminal(error=True)
     with Progress(*shown, TimeElapsedColumn(), console=console, transient=True, disable=quiet) as progress:
         fields: dict[str, Any] = dict.fromkeys(columns, "")  # Any: rich types its fields as its own options
         yield progress, progress.add_task("", total=total, **fields)

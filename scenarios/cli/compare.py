@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from scenarios.analyze.analysis import beside
 from scenarios.build.conversations import with_trace
@@ -19,6 +18,7 @@ from scenarios.cli.options import new_folder
 from scenarios.cli.run import refuse_empty
 from scenarios.compare.compare import Comparison
 from scenarios.compare.compare import compare as compare_candidates
+from scenarios.report.terminal import terminal
 from scenarios.schema.load import find, load
 from scenarios.schema.scenario import Scenario
 
@@ -106,7 +106,7 @@ def show(found: Comparison, out: Path | None) -> Path | None:
     from scenarios.run.record import load as load_run
 
     seeds = f", mean of {len(found.seeds)} seeds" if len(found.seeds) > 1 else ""
-    Console().print(verdict_table([own[0] for own in found.summaries.values()], title=found.scenario.title + seeds))
+    terminal().print(verdict_table([own[0] for own in found.summaries.values()], title=found.scenario.title + seeds))
     print_checks(found.checks)
     if out is None:
         return None

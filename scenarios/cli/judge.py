@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from scenarios.cli.options import new_file
 from scenarios.errors import UserError
+from scenarios.report.terminal import terminal
 
 
 def judge(
@@ -54,7 +54,7 @@ def judge(
             f"{one.reversals_per_hour:.3g}",
             f"{one.flaps_per_hour:.3g}",
         )
-    Console().print(table)
+    terminal().print(table)
     for one in judged:
         cause = [f"likely: {one.likely}"] if one.verdict.period_s is not None else []
         typer.echo(f"{one.name}: {'; '.join([one.verdict.reason, *cause, *one.notes, *_steps(one)])}")

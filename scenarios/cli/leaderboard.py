@@ -6,12 +6,12 @@ import os
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from scenarios.cli.common import bar, print_json, quiet
 from scenarios.errors import UserError
 from scenarios.leaderboard.ranking import Place, ranked
+from scenarios.report.terminal import terminal
 from scenarios.suite.execute import run_suite
 from scenarios.suite.members import LEADERBOARD
 
@@ -47,7 +47,7 @@ def leaderboard(
         table.add_column(heading)
     for place in places:
         table.add_row(place.law, str(place.runs), _said(place, "steadiness"), _said(place, "yield"), place.dominated_by)
-    Console().print(table)
+    terminal().print(table)
 
 
 def _said(place: Place, axis: str) -> str:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import orjson
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from scenarios.report.terminal import terminal
 from scenarios.schema.load import library, load
 
 
@@ -32,4 +32,4 @@ def list_scenarios(
         table.add_column(heading, overflow="fold")
     for name, scenario in found.items():
         table.add_row(name, scenario.question, "\n".join(c.name for c in scenario.candidates))
-    Console().print(table)
+    terminal().print(table)

@@ -10,6 +10,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from scenarios.report.terminal import terminal
+
 # The figures come as Any: their classes live in modules that load numpy, which `--help` need not wait for.
 ROWS_SHOWN = 24
 LAYER_WIDTH = 72
@@ -17,7 +19,7 @@ LAYER_WIDTH = 72
 
 def wide_console() -> Console:
     """Return a console wide enough for the tables; a narrower terminal wraps lines instead of losing columns."""
-    console = Console()
+    console = terminal()
     console.width = max(console.width, 136)
     return console
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from scenarios.analyze.analysis import beside
 from scenarios.build.conversations import with_trace
@@ -14,6 +13,7 @@ from scenarios.build.laws.file import with_policy_file
 from scenarios.cli.common import bar, free_folder, print_json, print_repairs, quiet
 from scenarios.cli.options import LARGEST_SEED, new_folder
 from scenarios.errors import UserError, nearest
+from scenarios.report.terminal import terminal
 from scenarios.run import execute
 from scenarios.run.progress import Progress
 from scenarios.schema.load import find, load
@@ -100,7 +100,7 @@ def refuse_empty(summary: Any) -> None:
 def _show(summary: Any, title: str, out: Path | None) -> None:
     from scenarios.report.table import verdict_table
 
-    Console().print(verdict_table([summary], title=title))
+    terminal().print(verdict_table([summary], title=title))
     for warning in summary["warnings"]:
         typer.echo(f"warning: {warning}", err=True)
     if out is not None:

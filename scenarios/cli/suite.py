@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from scenarios.cli.common import bar, free_folder, print_json, quiet
 from scenarios.cli.options import new_file
+from scenarios.report.terminal import terminal
 from scenarios.suite.execute import Row, run_suite
 from scenarios.suite.members import names
 
@@ -55,7 +55,7 @@ def suite(
 def _show(rows: list[Row]) -> None:
     from scenarios.report.suite_page import suite_table
 
-    Console().print(suite_table(rows))
+    terminal().print(suite_table(rows))
     for row in rows:
         for check in row.checks:
             if not check["ok"] and row.skipped is None:

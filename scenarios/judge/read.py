@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -69,7 +70,12 @@ def read_series(path: Path, *, time: str | None = None, columns: Sequence[str] =
 
 def _csv(path: Path) -> pd.DataFrame:
     try:
-        return pd.read_csv(path, comment="#", skipinitialspace=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            # Without this, lines longer than the header would take their first field for a label of the row.
+            return pd.read_csv(path, comment="#", skipinitialspace=True, index_col=False)
+    except pd.errors.ParserWarning:
+        raise UserError(f"{path}: lines hold more fields than the header names; a name a column is needed") from None
     except (ValueError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: not a readable CSV with a header line: {str(error).splitlines()[0]}") from None
 
@@ -126,7 +132,7 @@ def _prometheus(path: Path) -> list[Raw]:
         results = answer["data"]["result"] if "data" in answer else answer["result"]
         pairs = [(dict(one["metric"]), one["values"]) for one in results]
         made = [(labels, np.array([[float(t), float(v)] for t, v in values])) for labels, values in pairs]
-    except (ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError):
+    except (ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError, RecursionError):
         raise UserError(
             f"{path}: not the answer of a Prometheus range query (a `matrix` under data.result, each with values)"
         ) from None

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import rich
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from scenarios.report.numbers import NONE, percent, plain, words
+from scenarios.report.terminal import terminal
 
 COLUMNS = ("p5", "p25", "p50", "p75", "p95", "p99", "mean", "max")
 WIDE = 96
@@ -26,12 +27,13 @@ def short(value: float) -> str:
 
 def print_description(figures: Mapping[str, Any]) -> None:
     """Print an inspection: what it is, marginals, hit and new tokens, arrivals, dirt."""
-    show = rich.get_console()
+    show = terminal()
     streams = ", ".join(f"{count} {name}" for name, count in figures["streams"].items())
     blocks = ", ".join(str(b) for b in figures["block_tokens"])
     show.print(
-        f"[bold]{figures['name']}[/bold] ({figures['format']}): {figures['conversations']:,} conversations, "
-        f"{figures['requests']:,} requests, streams: {streams}; blocks of {blocks} tokens, ids {figures['scope']}"
+        f"[bold]{escape(figures['name'])}[/bold] ({figures['format']}): {figures['conversations']:,} conversations, "
+        f"{figures['requests']:,} requests, streams: {streams}; blocks of {blocks} tokens, ids {figures['scope']}",
+        markup=True,
     )
     show.print(f"digest {figures['digest']}")
     if figures["source_sha256"]:
@@ -40,7 +42,7 @@ def print_description(figures: Mapping[str, Any]) -> None:
     _print_hit(figures)
     _print_arrivals(figures["arrivals"])
     for warning in figures["warnings"]:
-        show.print(f"[yellow]{warning}[/yellow]")
+        show.print(warning, style="yellow")
     print_oddities("found while reading", figures["repairs"])
 
 
@@ -53,7 +55,7 @@ def _table(title: str) -> Table:
 def _marginals(quantiles: Mapping[str, Mapping[str, float]]) -> Table:
     table = _table("")
     table.add_column("tokens, seconds", no_wrap=True)
-    shown = COLUMNS if rich.get_console().width >= WIDE else tuple(c for c in COLUMNS if c not in ("p25", "p75"))
+    shown = COLUMNS if terminal().width >= WIDE else tuple(c for c in COLUMNS if c not in ("p25", "p75"))
     for column in shown:
         table.add_column(column, justify="right", no_wrap=True)
     for name, found in quantiles.items():
@@ -62,7 +64,7 @@ def _marginals(quantiles: Mapping[str, Mapping[str, float]]) -> Table:
 
 
 def _print_hit(figures: Mapping[str, Any]) -> None:
-    show = rich.get_console()
+    show = terminal()
     hit, new = figures["hit"], figures["new_tokens"]
     if figures["scope"] == "none":
         show.print("no prefix information: every prompt is new, and a cache policy cannot be judged on this trace")
@@ -70,7 +72,8 @@ def _print_hit(figures: Mapping[str, Any]) -> None:
     late = ", ".join(f"{percent(ratio)} after a gap over {gap}" for gap, ratio in hit["after_gap_ratio"].items())
     show.print(
         f"theoretical prefix hit (infinite cache): [bold]{percent(hit['token_ratio'])}[/bold] of tokens, "
-        f"{percent(hit['block_ratio'])} of blocks; {late}; {hit['wholly_cached_prompts']} prompts wholly cached"
+        f"{percent(hit['block_ratio'])} of blocks; {late}; {hit['wholly_cached_prompts']} prompts wholly cached",
+        markup=True,
     )
     show.print(
         f"new tokens {new['tokens']:,}: {percent(new['first_ratio'])} first requests, "
@@ -83,7 +86,7 @@ def _print_hit(figures: Mapping[str, Any]) -> None:
 
 
 def _print_arrivals(arrivals: Mapping[str, Any]) -> None:
-    show = rich.get_console()
+    show = terminal()
     rate = arrivals.get("rate_per_s")
     line = f"arrivals ({arrivals['clock']}): gap CV {plain(arrivals['gap_cv'])}, dispersion " + ", ".join(
         f"{plain(value)} at {width}" for width, value in arrivals["dispersion"].items()
@@ -106,17 +109,18 @@ def print_oddities(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
         table.add_column(column, justify="right" if column == "count" else "left", overflow="fold")
     for row in rows:
         table.add_row(str(row["kind"]), f"{row['count']:,}", str(row["first_at"]).rsplit("/", 1)[-1], str(row["done"]))
-    rich.get_console().print(table)
+    terminal().print(table)
 
 
 def print_preview(name: str, figures: Mapping[str, Any]) -> None:
     """Print what load so many lanes make, and under which conventions."""
-    show = rich.get_console()
+    show = terminal()
     cap = figures["tree_idle_cap_s"]
     show.print(
-        f"[bold]{name}[/bold]: {figures['lanes']} lanes, first sessions cut anywhere in their run, recycled; "
+        f"[bold]{escape(name)}[/bold]: {figures['lanes']} lanes, first sessions cut anywhere in their run, recycled; "
         f"idle cap {'none' if cap is None else f'{plain(cap)} s'}; {plain(figures['window_s'])} s after an hour, "
-        f"mean of {figures['seeds']} seeds, recorded service times"
+        f"mean of {figures['seeds']} seeds, recorded service times",
+        markup=True,
     )
     show.print(
         f"{plain(figures['requests_per_s'])} requests a second, {plain(figures['in_flight_turns'])} in flight "
@@ -141,4 +145,4 @@ def print_beside_targets(preset: str, requests: int, sessions: int, rows: Sequen
         got, target = row["got"], row["target"]
         off = NONE if got is None else f"{100 * (got / target - 1):+.0f} %"
         table.add_row(words(row["figure"]), words(row["statistic"]), plain(target), plain(got), off)
-    rich.get_console().print(table)
+    terminal().print(table)

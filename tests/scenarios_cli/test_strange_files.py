@@ -53,3 +53,21 @@ def test_a_folder_is_told_as_one(
     with pytest.raises(SystemExit):
         cli.main()
     assert "d.toml: is a folder; name a file, or a scenario from `steadyflow list`" in capsys.readouterr().err
+
+
+def test_what_looks_like_markup_is_shown_as_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x.csv").write_text("t_s,[/z]\n" + "".join(f"{i},{i % 3}\n" for i in range(60)), encoding="utf-8")
+    Path("x.toml").write_text(MILD.replace("Mild: short fill", "[/x] [bold] :smile:"), encoding="utf-8")
+    for words, said in (
+        (("judge", "x.csv"), "[/z]"),
+        (("run", "x.toml", "--set", "horizon_s=20", "--set", "warmup_s=5"), "[/x] [bold] :smile:"),
+        (("analyze", "x.toml"), "[/x] [bold] :smile:"),
+    ):
+        monkeypatch.setattr(sys, "argv", ["steadyflow", *words])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        assert left.value.code == 0
+        assert said in capsys.readouterr().out

@@ -13,10 +13,11 @@ from scenarios.schema.base import Count, NotNegative, Part, Positive, Share
 from scenarios.schema.effect import refuse_idle_keys
 from scenarios.schema.expect import Expectation, check_expectation
 from scenarios.schema.laws import Candidate
+from scenarios.schema.named import refuse_unknown_names
 from scenarios.schema.plants import ClusterPlant, Plant, RecordedTimesPart
 from scenarios.schema.reconfigure import ReadyPart, ReconfigurePart
 from scenarios.schema.traffic import MixtureWorkload, Played, ReplayWorkload
-from scenarios.schema.workloads import Workload
+from scenarios.schema.workloads import Synthetic, Workload
 
 SLOTS = ("admission", "batching", "capacity", "demand", "retention")
 # No run of a minute makes a thousandth of these; more is a slip of an exponent.
@@ -151,7 +152,8 @@ class Scenario(Part):
         self._check_lengths()
         self._check_periods()
         self._check_drain()
-        self._check_reserve()
+        self._check_recorded()
+        refuse_unknown_names(self)
         refuse_idle_keys(self)
         return self
 
@@ -194,17 +196,14 @@ class Scenario(Part):
                     'use "wait" or "retry"'
                 )
 
-    def _check_reserve(self) -> None:
-        if not isinstance(self.plant, ClusterPlant):
+    def _check_recorded(self) -> None:
+        if not isinstance(self.plant, ClusterPlant) or not isinstance(self.workload, Synthetic):
             return
-        known = self.plant.configurations
-        asked = {"reconfigure": self.reconfigure}
-        asked |= {f"candidates.{own.name}.reconfigure": own.reconfigure for own in self.candidates if own.reconfigure}
-        for place, part in asked.items():
-            if part.reserve is not None and part.reserve not in known:
+        for name, own in self.plant.configurations.items():
+            if isinstance(own.times, RecordedTimesPart):
                 raise ValueError(
-                    f"{place}.reserve: no configuration {part.reserve}{nearest(part.reserve, known)}; "
-                    f"there are {', '.join(known)}"
+                    f"plant.configurations.{name}.times: the workload {self.workload.kind} records no server times; "
+                    "play a trace, or give times of kind linear or moe"
                 )
 
     def _check_periods(self) -> None:

@@ -1,0 +1,54 @@
+"""Names that one part of a scenario gives and another uses: configurations and classes that laws speak of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from scenarios.errors import nearest
+from scenarios.schema.plants import ClusterPlant
+
+if TYPE_CHECKING:
+    from scenarios.schema.scenario import Scenario
+
+CONFIGURATIONS = ("configuration", "configurations")
+CLASSES = ("reserved", "ranking")
+
+
+def refuse_unknown_names(scenario: Scenario) -> None:
+    """Raise ValueError for the first law or limit that names a configuration or a class that is not there."""
+    plant = scenario.plant
+    if isinstance(plant, ClusterPlant):
+        for place, name in (*_reserves(scenario), *_of_laws(scenario, CONFIGURATIONS)):
+            _refuse(place, name, "configuration", list(plant.configurations))
+    for place, name in _of_laws(scenario, CLASSES):
+        _refuse(place, name, "class", list(scenario.classes))
+
+
+def _refuse(place: str, name: str, what: str, known: list[str]) -> None:
+    if name not in known:
+        raise ValueError(f"{place}: no {what} {name}{nearest(name, known)}; there are {', '.join(known) or 'none'}")
+
+
+def _reserves(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    parts = {"reconfigure": scenario.reconfigure}
+    parts |= {f"candidates.{own.name}.reconfigure": own.reconfigure for own in scenario.candidates if own.reconfigure}
+    for place, part in parts.items():
+        if part.reserve is not None:
+            yield f"{place}.reserve", part.reserve
+
+
+def _of_laws(scenario: Scenario, keys: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    for own in scenario.candidates:
+        for slot in ("admission", "capacity", "routing"):
+            for key in keys:
+                for name in _flat(getattr(getattr(own, slot), key, ())):
+                    yield f"candidates.{own.name}.{slot}.{key}", name
+
+
+def _flat(names: Any) -> Iterator[str]:  # Any: a name, or lists of names
+    if isinstance(names, str):
+        yield names
+    else:
+        for name in names:
+            yield from _flat(name)

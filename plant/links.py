@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from orchestrator.clock import Clock
 
 # [tag_bytes, sequence, end (a quiet flow: its owner; None once over), arg (a quiet flow: when it ends or ended),
-# size_bytes]. Any: a heap entry of mixed fields.
+# size_bytes, who had last joined when that end was foreseen]. Any: a heap entry of mixed fields.
 Flow = list[Any]
 
 
@@ -37,6 +37,7 @@ class Owner(Protocol):
 
 # Rounding of the service clock and of the instant, a few units in the last place.
 ROUNDING = 4e-16
+UNFORESEEN = -1
 
 
 class SharedLink:
@@ -78,72 +79,83 @@ class SharedLink:
         now = self._clock.now()
         self._bring_up(now)
         self._sequence = sequence = self._sequence + 1
-        flow: Flow = [self._served + size_bytes, sequence, end, arg, size_bytes]
+        flow: Flow = [self._served + size_bytes, sequence, end, arg, size_bytes, sequence]
         heapq.heappush(self._flows, flow)
         self.live = live = self.live + 1
         if self.rate_bytes_per_s < live * self._flow_cap:
             self.squeezed = sequence
+            if self._entry is not None and self._flows[0] is not flow:  # the next end has moved away, if anything
+                self._share = self.rate_bytes_per_s / live
+                return flow
         self._arm(now)
         return flow
 
     def enter(self, size_bytes: float, owner: Owner, now: float) -> Flow:
-        """Add a quiet flow now. Return a handle for `leave`; its fourth field is its end as long as
-        `squeezed` is at most its second: nobody who joined since has taken from it.
+        """Add a quiet flow now. Return a handle for `leave`; its fourth field is its end as long as `squeezed` is at
+        most its sixth: nobody who joined since has taken from it.
         """
         solo = self._solo
-        if solo is not None:
-            if solo[3] <= now:
-                solo[2] = None
-                self.moved_bytes += solo[4]
-                self.live = 0
-                self._served = 0.0
-            else:
-                heapq.heappush(self._quiet, solo)
-            self._solo = None
+        if solo is not None and solo[3] <= now:  # the link is idle, as most are: one after the other has it alone
+            solo[2] = None
+            self.moved_bytes += solo[4]
+            self._at_s = now
+            sequence = solo[1]
+            self._solo = flow = [size_bytes, sequence, owner, now + size_bytes / self._share, size_bytes, sequence]
+            return flow
         if self.live:
             self._bring_up(now)
         self._at_s = now
         self._sequence = sequence = self._sequence + 1
         self.live = live = self.live + 1
-        share = self.rate_bytes_per_s / live
-        self._share = share = share if share < self._flow_cap else self._flow_cap
-        flow: Flow = [self._served + size_bytes, sequence, owner, 0.0, size_bytes]
+        share, cap = self.rate_bytes_per_s / live, self._flow_cap
         # A timer that others wait for is now early, if anything: it looks again when it fires.
-        if live == 1:
-            flow[3] = now + size_bytes / share if share > 0.0 else math.inf
+        self._share = share if share < cap else cap
+        flow = [self._served + size_bytes, sequence, owner, 0.0, size_bytes, sequence]
+        if live == 1 and share > 0.0:
             self._solo = flow
         else:
             heapq.heappush(self._quiet, flow)
-            flow[3] = self.end_s(flow)
-            if share < self._flow_cap:
+            if share < cap:
                 self.squeezed = sequence
+        flow[3] = self.end_s(flow)
         return flow
 
     def end_s(self, flow: Flow) -> float:
         """Return when a flow ends if nobody joins (no earlier if somebody does), or ended if quiet; inf: stopped."""
-        share, live = self._share, self.live
+        at_s: float
         if flow[2] is None:
-            return float(flow[3])
+            at_s = flow[3]
+            return at_s
+        share, live = self._share, self.live
         if share <= 0.0:
             return math.inf
-        tag, served, cap = flow[0], self._served, self._flow_cap
+        at_s, served, cap = self._at_s, self._served, self._flow_cap
+        tag: float = flow[0]
         if live == 1 or share >= cap:
-            return float(self._at_s + (tag - served) / share)
-        rate, at_s = self.rate_bytes_per_s, self._at_s
-        tags = [other[0] for other in self._quiet if other[2] is not None and other[0] < tag]
+            return at_s + (tag - served) / share
+        rate = self.rate_bytes_per_s
+        tags = [other[0] for other in self._quiet if other[0] < tag and other[2] is not None]
         if self._flows:
-            tags += [other[0] for other in self._flows if other[2] is not None and other[0] < tag]
+            tags += [other[0] for other in self._flows if other[0] < tag and other[2] is not None]
         if cap == math.inf:  # the link is never idle until then, and works for each only as long as for this one
-            return float(at_s + (fsum(tags) - len(tags) * served + (live - len(tags)) * (tag - served)) / rate)
+            return at_s + (fsum(tags) - len(tags) * served + (live - len(tags)) * (tag - served)) / rate
         tags.sort()
         for end in tags:
             at_s += (end - served) / share
-            served, live = end, live - 1
+            served = end
+            live -= 1
             share = rate / live
             if share >= cap:
                 share = cap
                 break
-        return float(at_s + (tag - served) / share)
+        return at_s + (tag - served) / share
+
+    def foresee(self, flow: Flow) -> float:
+        """Return a quiet flow's end, looked at again if somebody who joined since has taken from it."""
+        if flow[5] < self.squeezed and flow[2] is not None:
+            flow[3], flow[5] = self.end_s(flow), self._sequence
+        end_s: float = flow[3]
+        return end_s
 
     def leave(self, flow: Flow) -> None:
         """Take a flow off; its share goes to the others at once. Harmless after its end."""
@@ -185,8 +197,12 @@ class SharedLink:
 
     def _tell(self) -> None:
         """Let the owners of quiet flows know that they may end earlier than was said."""
-        for owner in [flow[2] for flow in self._quiet if flow[2] is not None]:
-            owner.retime()
+        told = [flow for flow in self._quiet if flow[2] is not None]
+        for flow in told:
+            flow[5] = UNFORESEEN
+        for flow in told:
+            if flow[2] is not None:
+                flow[2].retime()
 
     def _bring_up(self, now: float) -> None:
         if self._solo is not None:
@@ -266,7 +282,7 @@ class SharedLink:
         reached = self._served * (1.0 + ROUNDING) + sharers * self._share * now * ROUNDING
         ended: list[tuple[Callable[[Any], object], object]] = []
         while flows and flows[0][0] <= reached:
-            _tag, _, end, arg, size = flow = heapq.heappop(flows)
+            _tag, _, end, arg, size, _ = flow = heapq.heappop(flows)
             if end is not None:
                 flow[2] = flow[3] = None
                 self.live -= 1

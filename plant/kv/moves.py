@@ -42,8 +42,8 @@ class Move:
     """
 
     __slots__ = (
-        "_clock", "_end", "_entry", "_floor_s", "_flows", "_latency_s", "_live", "_routes", "_sure", "begun_s",
-        "over", "route", "size_bytes",
+        "_clock", "_end", "_entry", "_floor_s", "_flows", "_latency_s", "_live", "_routes", "begun_s", "over", "route",
+        "size_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -65,11 +65,8 @@ class Move:
         self.begun_s = now = clock.now()
         self._floor_s = due_s = now + floor_s
         self.route = route = routes[0] if len(routes) == 1 else _open(routes)
-        self._sure = True  # what the links foresaw then holds unless others have joined
-        self._flows: list[Flow] = []
-        for link in route:
-            flow = link.enter(size_bytes, self, now)
-            self._flows.append(flow)
+        self._flows = flows = [link.enter(size_bytes, self, now) for link in route]
+        for flow in flows:
             if flow[3] > due_s:
                 due_s = flow[3]
         self._entry: Any = None  # an entry is the clock's own affair
@@ -80,7 +77,7 @@ class Move:
         """End, or wait on if others have since taken a share of a link."""
         self._entry = None
         for link, flow in zip(self.route, self._flows):
-            if flow[2] is not None and not (self._sure and flow[1] >= link.squeezed):
+            if flow[5] < link.squeezed and flow[2] is not None:
                 due_s = self._due_s() + self._latency_s
                 if due_s > self._clock.now() * (1.0 + ROUNDING):
                     if due_s < math.inf:
@@ -95,7 +92,7 @@ class Move:
     def _due_s(self) -> float:
         due_s = self._floor_s
         for link, flow in zip(self.route, self._flows):
-            end_s = link.end_s(flow)
+            end_s = link.foresee(flow)
             if end_s > due_s:
                 due_s = end_s
         return due_s
@@ -103,7 +100,6 @@ class Move:
     def retime(self) -> None:
         """Look again: a link says that it may end earlier."""
         self._disarm()
-        self._sure = False
         due_s = self._due_s()
         if due_s < math.inf:
             self._entry = self._clock.at(due_s + self._latency_s, self._check, None)
@@ -119,10 +115,7 @@ class Move:
 
     def left_source_s(self) -> float:
         """Return when the last byte left the first link, or will."""
-        link, flow = self.route[0], self._flows[0]
-        if self._sure and flow[1] >= link.squeezed:
-            return float(flow[3])
-        return link.end_s(flow)
+        return self.route[0].foresee(self._flows[0])
 
     def reroute(self) -> bool:
         """Send the rest another way if a link of this one has stopped and another is open; tell whether it was sent."""

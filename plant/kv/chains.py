@@ -62,6 +62,17 @@ def head(chain: KvChain, blocks: int) -> KvChain:
     return KvChain(runs, chain.block_tokens)
 
 
+def continues(a: KvChain, b: KvChain) -> bool:
+    """Tell whether chain b only adds to a: the same runs, of which the last may be longer, and perhaps more of them."""
+    runs_a, runs_b = a.runs, b.runs
+    last = len(runs_a) - 1
+    if not 0 <= last < len(runs_b) or (last and runs_a[:last] != runs_b[:last]):
+        return False
+    scope, first, blocks = runs_a[last]
+    also, start, more = runs_b[last]
+    return scope == also and first == start and blocks <= more
+
+
 def shared_blocks(a: KvChain, b: KvChain) -> int:
     """Return how many leading blocks two chains have in common: O(runs)."""
     shared = used_a = used_b = i = 0

@@ -25,7 +25,7 @@ class Holdings:
         self.contexts: dict[int, Context] = {}
         self.filled_at: dict[int, WorkerId] = {}  # by scope: who last filled a context of it
         self.decoded_at: dict[int, WorkerId] = {}
-        self._extra_bytes = [0] * len(TIER_NAMES)
+        self._used = tree.used_bytes  # by tier: blobs, and the contexts' own bytes beside them
         self.node_bytes: dict[WorkerId, int] = {}  # of each worker's own node, where nodes are told apart
         self._nodes = spec.node.servers if spec.node is not None else 1
         self.shelves = [Shelf() for _ in TIER_NAMES]
@@ -37,16 +37,20 @@ class Holdings:
 
     def used_bytes(self, tier: int) -> int:
         """Return what lies in a tier, one copy of each blob."""
-        return self._tree.used_bytes[tier] + self._extra_bytes[tier]
+        return self._used[tier]
 
     # ------------------------------------------------ shelves
     def touch(self, context: Context, kind: str) -> None:
         """Make a context the youngest of a kind."""
         self._stamps = context.stamp = self._stamps + 1
         rows, key = self.shelves[context.home].rows, context.key
+        row = rows[kind]
+        if kind == context.kind and key in row:
+            row.move_to_end(key)
+            return
         rows[context.kind].pop(key, None)
         context.kind = kind
-        rows[kind][key] = context
+        row[key] = context
 
     def rename(self, context: Context, key: int, kind: str) -> None:
         """Keep a context under another key, and as another kind."""
@@ -75,14 +79,14 @@ class Holdings:
 
     def move_extra(self, context: Context, tier: int) -> None:
         """Count a context's own bytes in another tier."""
-        self._extra_bytes[context.tail] -= context.extra_bytes
-        self._extra_bytes[tier] += context.extra_bytes
+        self._used[context.tail] -= context.extra_bytes
+        self._used[tier] += context.extra_bytes
         context.tail = tier
 
     def resize_extra(self, context: Context, size_bytes: int) -> int:
         """Give a context other bytes of its own; return by how many it has grown."""
         grown = size_bytes - context.extra_bytes
-        self._extra_bytes[context.tail] += grown
+        self._used[context.tail] += grown
         if context.tail == NODE and context.node_bytes:
             self.node_bytes[context.node] += grown
             context.node_bytes += grown
@@ -104,7 +108,7 @@ class Holdings:
     def fits_node(self, node: WorkerId, size_bytes: int, capacity_bytes: float) -> bool:
         """Tell whether a node has room for more; all of them together hold `capacity_bytes`, each an equal part."""
         if self._nodes == 1:
-            return self.used_bytes(NODE) + size_bytes <= capacity_bytes
+            return self._used[NODE] + size_bytes <= capacity_bytes
         return self.node_bytes.get(node, 0) + size_bytes <= capacity_bytes / self._nodes
 
     def forget(self, context: Context, carried: int = 0) -> None:
@@ -115,7 +119,7 @@ class Holdings:
         self.shelves[context.home].take(context)
         self._tree.release(context.chain, carried, context.settled, context.home)
         self.unstage(context)
-        self._extra_bytes[context.tail] -= context.extra_bytes
+        self._used[context.tail] -= context.extra_bytes
         if self.contexts.get(context.key) is context:
             del self.contexts[context.key]
             if context.kind != COMPACTED:

@@ -99,12 +99,12 @@ class Keep(Holdings):
 
     def spare(self, context: Context, new_bytes: int, worker: WorkerId) -> bool:
         """Tell whether a context at rest may grow by so much, and be written at once, with room to spare everywhere."""
-        if self.waiting or self.used_bytes(NETWORK) + new_bytes > self._relief * self.capacity_bytes[NETWORK]:
+        capacity_bytes = self.capacity_bytes
+        if self.waiting or self._used[NETWORK] + new_bytes > self._relief * capacity_bytes[NETWORK]:
             return False
         if not self._staged:
             return True
-        staged = new_bytes + context.extra_bytes + context.owed_bytes
-        return self.fits_node(worker, staged, self.capacity_bytes[NODE])
+        return self.fits_node(worker, new_bytes + context.extra_bytes + context.owed_bytes, capacity_bytes[NODE])
 
     def write(self, context: Context, size_bytes: int) -> None:
         """Send a context's new state to the network tier, through its node's DRAM if there is a node tier."""
@@ -115,12 +115,13 @@ class Keep(Holdings):
         if not self._staged:
             self._drain(context, size_bytes)
             return
+        worker = context.worker
         self.ledger.written_bytes[NODE] += size_bytes
-        self._extra_bytes[NODE] += size_bytes
+        self._used[NODE] += size_bytes
         self.charge(context, size_bytes)
         self.staging_bytes += size_bytes
         context.passing_bytes = size_bytes
-        context.move = self._traffic.write(context.key, context.worker, size_bytes, partial(self._written, context))
+        context.move = self._traffic.write(context.key, worker, size_bytes, partial(self._written, context))
 
     def _passes(self, context: Context, new_bytes: int) -> bool:
         """Tell whether the node tier has room for the unsettled part of a context, and for what it sends."""
@@ -149,26 +150,26 @@ class Keep(Holdings):
         if not size or move is None:
             return
         context.passing_bytes = 0
-        self._extra_bytes[NODE] -= size
+        self._used[NODE] -= size
         self.discharge(context)
         self.staging_bytes -= size
         if self._hosts_take_time:
-            until_s = min(move.left_source_s(), self._clock.now())
-            self.ledger.idle_hbm_byte_s += size * (until_s - move.begun_s)
+            until_s, now_s = move.left_source_s(), self._clock.now()
+            self.ledger.idle_hbm_byte_s += size * ((until_s if until_s < now_s else now_s) - move.begun_s)
 
     def grows(self, context: Context, own_bytes: int) -> bool:
         """Tell whether a context's own bytes may grow where it lies, whatever carries it now."""
         more = own_bytes - context.extra_bytes
-        if context.tail == NODE and not self.fits_node(context.node, more, self.capacity_bytes[NODE]):
+        if more < 0 or context.phase == DEMOTING:
             return False
-        return more >= 0 and context.phase != DEMOTING
+        return context.tail != NODE or self.fits_node(context.node, more, self.capacity_bytes[NODE])
 
     def grow(self, context: Context, own_bytes: int) -> None:
         """Let a context grow by a suffix, which travels with the session's next write."""
         if context.phase == DRAINING and context.tail == NODE:
-            self._extra_bytes[NETWORK] += own_bytes - context.extra_bytes  # it takes space at both ends
+            self._used[NETWORK] += own_bytes - context.extra_bytes  # it takes space at both ends
         context.owed_bytes += self.resize_extra(context, own_bytes)
-        if self.used_bytes(NETWORK) > self._relief * self.capacity_bytes[NETWORK]:
+        if self._used[NETWORK] > self._relief * self.capacity_bytes[NETWORK]:
             context.pins += 1
             if not self.make_room(0, now=True):
                 self.discard(context, NO_ROOM)
@@ -205,7 +206,7 @@ class Keep(Holdings):
             context.phase = DRAINING
             sizes = self._tree.sizes
             tail = sizes.span_bytes(context.settled, context.blocks - context.settled) + context.extra_bytes
-            self._extra_bytes[NETWORK] += context.extra_bytes
+            self._used[NETWORK] += context.extra_bytes
             self.ledger.written_bytes[NETWORK] += tail
             self._drain(context, tail)
 
@@ -227,7 +228,7 @@ class Keep(Holdings):
         context.phase = AT_REST
         if context.tail == NODE:
             self._tree.release(context.chain, context.settled, context.blocks, NODE)
-            self._extra_bytes[NODE] -= context.extra_bytes
+            self._used[NODE] -= context.extra_bytes
             self.discharge(context)
             context.tail = NETWORK
             context.settled = context.blocks
@@ -247,11 +248,11 @@ class Keep(Holdings):
             del self.waiting[context]
         elif context.phase == DRAINING and context.tail == NODE:
             self._tree.release(context.chain, context.settled, context.blocks, NETWORK)
-            self._extra_bytes[NETWORK] -= context.extra_bytes
+            self._used[NETWORK] -= context.extra_bytes
             left = 0  # it lies in its node
         elif context.phase == DEMOTING:
             self._tree.release(context.chain, 0, context.blocks, SSD)
-            self._extra_bytes[SSD] -= context.extra_bytes
+            self._used[SSD] -= context.extra_bytes
             self._leaving_bytes -= self.size_bytes(context)
             left = 0
         context.phase = AT_REST
@@ -261,8 +262,8 @@ class Keep(Holdings):
     def make_room(self, need: int, *, now: bool) -> bool:
         """Make room in the network tier; tell whether it is there. `now`: by discarding, if there is no other way."""
         limit = self.capacity_bytes[NETWORK]
-        while self.used_bytes(NETWORK) + need > limit:
-            if not now and self.used_bytes(NETWORK) - self._leaving_bytes + need <= limit:
+        while self._used[NETWORK] + need > limit:
+            if not now and self._used[NETWORK] - self._leaving_bytes + need <= limit:
                 return False  # it is on its way
             victim = self._victim(NETWORK)
             if victim is None:
@@ -276,7 +277,7 @@ class Keep(Holdings):
         if self._spec.ssd is None:
             return
         limit = HIGH_WATER * self.capacity_bytes[NETWORK]
-        while self.used_bytes(NETWORK) - self._leaving_bytes > limit:
+        while self._used[NETWORK] - self._leaving_bytes > limit:
             victim = self._victim(NETWORK)
             if victim is None or not self.demote(victim):
                 return
@@ -292,13 +293,13 @@ class Keep(Holdings):
         size = self.size_bytes(context)
         if self._spec.ssd is None or size > self.capacity_bytes[SSD]:
             return False
-        while self.used_bytes(SSD) + size > self.capacity_bytes[SSD]:
+        while self._used[SSD] + size > self.capacity_bytes[SSD]:
             victim = self._victim(SSD)
             if victim is None:
                 return False
             self._evict(victim)
         self._tree.hold(context.chain, 0, context.blocks, SSD)
-        self._extra_bytes[SSD] += context.extra_bytes
+        self._used[SSD] += context.extra_bytes
         self._leaving_bytes += size
         context.phase = DEMOTING
         if self._traffic is None:
@@ -310,7 +311,7 @@ class Keep(Holdings):
     def _demoted(self, context: Context) -> None:
         self._leaving_bytes -= self.size_bytes(context)
         self._tree.release(context.chain, 0, context.blocks, NETWORK)
-        self._extra_bytes[NETWORK] -= context.extra_bytes
+        self._used[NETWORK] -= context.extra_bytes
         self.shelves[NETWORK].take(context)
         context.home = context.tail = SSD
         self.shelves[SSD].rows[context.kind][context.key] = context

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import Protocol
 
 from orchestrator.signals import ReuseReading
@@ -114,7 +114,7 @@ class Returns:
         self.ages_s = tuple(ages_s)
         self._last = {kind: [0] * len(ages_s) for kind in KINDS}  # contexts by the last bin that they reached
         self._reused = {kind: [0] * len(ages_s) for kind in KINDS}
-        self._resting: OrderedDict[int, tuple[str, float, int]] = OrderedDict()
+        self._resting: dict[int, tuple[str, float, int]] = {}  # oldest first
         self._sums = {kind: [0.0, 0.0, 0] for kind in KINDS}  # bytes, tokens, contexts
 
     def rests(self, session: int, kind: str, now_s: float, size_bytes: float, tokens: int) -> None:
@@ -142,12 +142,10 @@ class Returns:
         return tokens
 
     def _forget(self, now_s: float) -> None:
-        while self._resting:
-            first = next(iter(self._resting))
-            kind, since_s, _ = self._resting[first]
-            if now_s - since_s <= self.ages_s[-1]:
-                return
-            del self._resting[first]
+        life_s = self.ages_s[-1]
+        old = list(takewhile(lambda row: now_s - row[1][1] > life_s, self._resting.items()))
+        for session, (kind, _, _) in old:
+            del self._resting[session]
             self._last[kind][-1] += 1
 
     def readings(self, now_s: float, rebuild_s: Callable[[float], float]) -> tuple[ReuseReading, ...]:

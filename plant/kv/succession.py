@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from orchestrator.clock import Clock
 from orchestrator.turn import KvChain, WorkerId
-from plant.kv.chains import shared_blocks
+from plant.kv.chains import continues, shared_blocks
 from plant.kv.keep import Keep
 from plant.kv.ledger import ABANDONED
 from plant.kv.shelves import AT_REST, COMPACTED, Context, Returns
@@ -19,7 +19,8 @@ from plant.kv.tree import BlobTree
 def shared_with(context: Context, chain: KvChain) -> int:
     """Return how many leading blocks a context and its session's next one have in common."""
     if context.compared is not chain:
-        context.compared, context.shared = chain, shared_blocks(context.chain, chain)
+        context.compared = chain
+        context.shared = context.blocks if continues(context.chain, chain) else shared_blocks(context.chain, chain)
     return context.shared
 
 
@@ -47,17 +48,15 @@ class Succession:
         keep, settled = self._keep, context.blocks
         if context.phase != AT_REST or context.settled != settled or context.marked or context.tail != NETWORK:
             return False
-        if shared_with(context, chain) != settled or not self._tree.follows(chain, settled, blocks):
+        if shared_with(context, chain) != settled:
             return False
         span = self._tree.sizes.span_bytes(settled, blocks - settled)
-        if not keep.spare(context, span + own, worker):
+        if not keep.spare(context, span + own, worker) or not self._tree.append(chain, settled, blocks, NETWORK):
             return False
         new = span + context.owed_bytes + own
         context.chain, context.blocks, context.settled, context.compared = chain, blocks, blocks, None
         context.owed_bytes, context.worker = 0, worker
         keep.resize_extra(context, own)
-        if blocks > settled:
-            self._tree.append(chain, settled, blocks, NETWORK)
         keep.write(context, new)
         return True
 

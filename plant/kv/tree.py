@@ -80,7 +80,7 @@ class BlobTree:
     Attributes
     ----------
     used_bytes : list of int
-        By tier: bytes of the blobs that anybody holds there.
+        By tier: bytes of the blobs that anybody holds there; whoever keeps bytes beside them counts those here too.
     """
 
     def __init__(self, tiers: int, sizes: BlobSizes) -> None:
@@ -184,30 +184,38 @@ class BlobTree:
 
     def extend(self, chain: KvChain, low: int, high: int, tier: int) -> None:
         """Hold the end of a chain, blocks `low .. high - 1`."""
-        if low < high:
-            if self.follows(chain, low, high):
-                self.append(chain, low, high, tier)
-            else:
-                self.hold(chain, low, high, tier)
+        if low < high and not self.append(chain, low, high, tier):
+            self.hold(chain, low, high, tier)
 
-    def append(self, chain: KvChain, low: int, high: int, tier: int) -> None:
-        """Hold the end of a chain where nothing of it is kept yet (`follows`): one step for a context that goes on."""
+    def append(self, chain: KvChain, low: int, high: int, tier: int) -> bool:
+        """Hold the end of a chain if nothing of it is kept yet: one step for a context that goes on.
+
+        Tell whether it was so (`follows`); if not, nothing is done.
+        """
         scope, first, blocks = chain.runs[-1]
-        first += low + blocks - high
+        skip = low + blocks - high
+        if skip < 0:
+            return False
+        first += skip
+        grown = high - low
         row = self._rows.get(scope)
-        if row is None:
-            row = self._rows[scope] = _Row()
-        blobs = row.blobs
-        if blobs:
-            last = blobs[-1]
-            grows = last.first + last.blocks == first and last.start + last.blocks == low
+        if row is not None:
+            last = row.blobs[-1]
+            end = last.first + last.blocks
+            if end > first:
+                return False
+            grows = end == first and last.start + last.blocks == low
             if grows and last.held == self._alone[tier] and not last.replicas:
-                last.blocks += high - low
-                self.used_bytes[tier] += self.sizes.span_bytes(low, high - low)
-                return
-        row.firsts.append(first)
-        blobs.append(Blob(scope, first, high - low, low, self._alone[tier].copy()))
-        self.used_bytes[tier] += self.sizes.span_bytes(low, high - low)
+                last.blocks += grown
+                self.used_bytes[tier] += self.sizes.span_bytes(low, grown)
+                return True
+        if grown:
+            if row is None:
+                row = self._rows[scope] = _Row()
+            row.firsts.append(first)
+            row.blobs.append(Blob(scope, first, grown, low, self._alone[tier].copy()))
+            self.used_bytes[tier] += self.sizes.span_bytes(low, grown)
+        return True
 
     def release(self, chain: KvChain, low: int, high: int, tier: int) -> None:
         """Give up a hold; a blob that nobody holds in any tier is gone.

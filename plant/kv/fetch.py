@@ -9,7 +9,7 @@ Whatever a fetch needs is held until the last byte is there, so no blob is disca
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator.turn import TurnView, WorkerId
@@ -94,26 +94,28 @@ class Fetch:
         """Begin. `found`: the blobs needed, or how many blocks of the session's own context, which holds them all."""
         self._store, self._traffic, self._turn, self._worker = store, traffic, turn, worker
         self._context, self._ready, self._arg = context, ready, arg
-        self._source = worker if context is None else context.worker
         self._after: Callable[[object], object] | None = None
         self.done_s: float | None = None
         self.stages = stages = store.spec.stages
+        self._source = source = worker if context is None else context.worker
         self._covered = 0
-        self._pinned: list[tuple[int, int, int]] = []
+        self._pinned: Sequence[tuple[int, int, int]] = ()
+        self._parts: Sequence[tuple[int, int]] = ()
         if context is not None:
             context.pins += 1
-        if context is not None and isinstance(found, int):
-            self._covered = found
-            context.guest = self
+        if isinstance(found, int):
+            assert context is not None, "only a context holds blocks for its guest"
+            self._covered, context.guest = found, self
         else:
-            assert not isinstance(found, int), "only a context holds blocks for its guest"
             self._pinned = [(low, high, best_tier(blob)) for blob, low, high in found]
             for low, high, tier in self._pinned:
                 store.tree.hold(turn.context, low, high, tier)
-        self._parts = [(tier, size - size // stages) for tier, size in sizes.items()] if stages > 1 else []
+        if stages > 1:
+            self._parts = [(tier, size - size // stages) for tier, size in sizes.items()]
+            sizes = {tier: size // stages for tier, size in sizes.items()}
         self._moves: list[Move] = []
         for tier, size in sizes.items():
-            self._moves.append(traffic.fetch(turn.session_id, tier, worker, self._source, size // stages, self._first))
+            self._moves.append(traffic.fetch(turn.session_id, tier, worker, source, size, self._first))
 
     def _first(self, move: Move) -> None:
         """The first part of one source is there."""
@@ -139,9 +141,9 @@ class Fetch:
     def _finish(self) -> None:
         store = self._store
         self.done_s = store.keep.now_s()
-        blocks = self._covered or max((high for _, high, _ in self._pinned), default=0)
         self._unpin()
         if store.caches is not None:
+            blocks = self._covered or max((high for _, high, _ in self._pinned), default=0)
             store.warm(self._turn.context, blocks, self._worker)
 
     def when_done(self, then: Callable[[object], object]) -> None:

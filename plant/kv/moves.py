@@ -65,8 +65,10 @@ class Move:
         self.begun_s = now = clock.now()
         self._floor_s = due_s = now + floor_s
         self.route = route = routes[0] if len(routes) == 1 else _open(routes)
-        self._flows = flows = [link.enter(size_bytes, self, now) for link in route]
-        for flow in flows:
+        self._flows: list[Flow] = []
+        for link in route:
+            flow = link.enter(size_bytes, self, now)
+            self._flows.append(flow)
             if flow[3] > due_s:
                 due_s = flow[3]
         self._entry: Any = None  # an entry is the clock's own affair

@@ -109,31 +109,33 @@ class TieredStore:
 
         `ready(arg)` is called when the fill may begin: all of it is there, or the first part of several.
         """
-        keep, session = self.keep, turn.session_id
+        keep, session, ledger = self.keep, turn.session_id, self.ledger
+        prompt_tokens, chain = turn.prompt_tokens, turn.context
         known = self.returns.returns(session, self._clock.now())
         context = keep.contexts.get(session)
         if context is not None and context.kind != BUSY:
             keep.touch(context, BUSY)
-        ledger = self.ledger
-        ledger.asked_tokens += turn.prompt_tokens
+        ledger.asked_tokens += prompt_tokens
         ledger.cached_tokens += cached_tokens
-        ledger.computed_bytes += (turn.prompt_tokens - cached_tokens) * self.spec.bytes_per_token
+        ledger.computed_bytes += (prompt_tokens - cached_tokens) * self.spec.bytes_per_token
         if known and (context is None or context.tokens < known):  # what was discarded of it is computed anew
-            ledger.rebuilt_tokens += max(0, min(known, turn.prompt_tokens) - cached_tokens)
-        if self.traffic is None or not cached_tokens:
+            ledger.rebuilt_tokens += max(0, min(known, prompt_tokens) - cached_tokens)
+        traffic = self.traffic
+        if traffic is None or not cached_tokens:
             if cached_tokens:
                 self._instantly(turn, cached_tokens, worker)
             return None
-        blocks = -(-cached_tokens // turn.context.block_tokens)
-        if context is not None and self._covers(context, turn.context, blocks):
-            size_bytes = blocks * self.tree.sizes.block_bytes
+        blocks = -(-cached_tokens // chain.block_tokens)
+        if context is not None and self._covers(context, chain, blocks):
+            block_sizes = self.tree.sizes
+            size_bytes = blocks * block_sizes.block_bytes
             ledger.hit_tokens[NETWORK] += cached_tokens
             ledger.taken_bytes[NETWORK] += size_bytes
-            sizes = {NETWORK: size_bytes + self.tree.sizes.snapshot_bytes}
-            return Fetch(self, self.traffic, turn, blocks, worker, context, sizes, ready, arg)
-        found = self.tree.find(turn.context, blocks)
-        sizes = sources(self, found, turn.context.block_tokens, cached_tokens, worker, ledger)
-        return Fetch(self, self.traffic, turn, found, worker, context, sizes, ready, arg)
+            sizes = {NETWORK: size_bytes + block_sizes.snapshot_bytes}
+            return Fetch(self, traffic, turn, blocks, worker, context, sizes, ready, arg)
+        found = self.tree.find(chain, blocks)
+        sizes = sources(self, found, chain.block_tokens, cached_tokens, worker, ledger)
+        return Fetch(self, traffic, turn, found, worker, context, sizes, ready, arg)
 
     def _instantly(self, turn: TurnView, cached_tokens: int, worker: WorkerId) -> None:
         """Count a fetch that takes no time."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import fsum
 
 from orchestrator.clock import Clock
@@ -43,11 +43,12 @@ class Traffic:
         self._ups = [_finite([link]) for link in uplinks]
         self.network = self._servers(spec.network)
         self.ssd = self._servers(spec.ssd)
-        self._servers_n = len(self.network) or 1
+        servers = len(self.network) or 1
         self._hosts: dict[WorkerId, list[SharedLink]] = {}
-        self._reads: dict[int, Sequence[Route]] = {}
-        self._writes: dict[int, Sequence[Route]] = {}
-        self._first = lru_cache(1 << 16)(lambda key: mix(key, 0))  # pure: by what a context's servers are chosen
+        self._single = spec.replicas == 1
+        # Where there is one copy, the way is made once for each pair of server and worker.
+        self._server = lru_cache(1 << 16)(lambda key: mix(key, 0) % servers)
+        self._reads, self._writes = cache(self._read), cache(self._written)
         self._live: dict[Move, None] = {}
         self._node_latency_s = spec.node.latency_s if spec.node is not None else 0.0
         self._latency_s = {
@@ -56,6 +57,8 @@ class Traffic:
             NETWORK: spec.per_object_s + spec.network.latency_s,
             SSD: spec.per_object_s + (spec.ssd.latency_s if spec.ssd is not None else 0.0),
         }
+        self._write_latency_s = self._latency_s[NETWORK] + self._node_latency_s
+        self._object_bytes_per_s = spec.object_bytes_per_s
         self.rerouted = 0
         self.moved_bytes: dict[str, float] = {"fetch": 0.0, "stage": 0.0, "drain": 0.0, "demote": 0.0}
 
@@ -82,9 +85,8 @@ class Traffic:
 
     # ------------------------------------------------ ways
     def _fetch_routes(self, key: int, tier: int, worker: WorkerId, source: WorkerId) -> Sequence[Route]:
-        spec = self._spec
-        if tier == NETWORK and spec.replicas == 1:
-            return self._way(self._reads, key, worker, self._read)
+        if tier == NETWORK and self._single:
+            return self._reads(self._server(key), worker)
         tail = self._incoming(worker)
         if tier == CACHE:
             return [tail]
@@ -99,32 +101,15 @@ class Traffic:
         return [[*way, *self._ups[rack], *tail] for way in ways]
 
     def _write_routes(self, key: int, worker: WorkerId) -> Sequence[Route]:
-        if self._spec.replicas == 1:
-            return self._way(self._writes, key, worker, self._written)
         servers = [link for way in self._copies(key) for link in way]
         return [[*self._host(worker), *self._ups[self._rack_of(worker)], *servers]]
 
-    def _way(
-        self,
-        known: dict[int, Sequence[Route]],
-        key: int,
-        worker: WorkerId,
-        make: Callable[[int, WorkerId], Route],
-    ) -> Sequence[Route]:
-        """Return the one way between a worker and the server that keeps a context, made once for both."""
-        servers = self._servers_n
-        server = self._first(key) % servers
-        place = worker * servers + server
-        if place in known:
-            return known[place]
-        way = known[place] = (make(server, worker),)
-        return way
+    def _read(self, server: int, worker: WorkerId) -> Sequence[Route]:
+        """Return the one way from a network server to a worker."""
+        return ([*self.network[server : server + 1], *self._ups[self._rack_of(worker)], *self._incoming(worker)],)
 
-    def _read(self, server: int, worker: WorkerId) -> Route:
-        return [*self.network[server : server + 1], *self._ups[self._rack_of(worker)], *self._incoming(worker)]
-
-    def _written(self, server: int, worker: WorkerId) -> Route:
-        return [*self._host(worker), *self._ups[self._rack_of(worker)], *self.network[server : server + 1]]
+    def _written(self, server: int, worker: WorkerId) -> Sequence[Route]:
+        return ([*self._host(worker), *self._ups[self._rack_of(worker)], *self.network[server : server + 1]],)
 
     def _incoming(self, worker: WorkerId) -> Route:
         """Return the host link, where what comes in goes through CPU memory."""
@@ -132,14 +117,14 @@ class Traffic:
 
     def _one(self, key: int, servers: Sequence[SharedLink]) -> Route:
         """Return the link of the one server that keeps a context; none where it takes no time."""
-        return (servers[self._first(key) % len(servers)],) if servers else ()
+        return (servers[mix(key, 0) % len(servers)],) if servers else ()
 
     def _copies(self, key: int) -> list[Route]:
         """Return the network servers that keep a context's copies, least busy first; [()] where they take no time."""
         servers = self.network
         if not servers:
             return [()]
-        first = self._first(key) % len(servers)
+        first = self._server(key)
         own = [servers[(first + k) % len(servers)] for k in range(min(self._spec.replicas, len(servers)))]
         if len(own) > 1:
             own.sort(key=SharedLink.load)
@@ -152,39 +137,37 @@ class Traffic:
         """Bring state to a worker."""
         self.moved_bytes["fetch"] += size_bytes
         routes = self._fetch_routes(key, tier, worker, source)
-        return self._send(routes, size_bytes, self._latency_s[tier], True, end)
+        floor_s = size_bytes / self._object_bytes_per_s(size_bytes)
+        return Move(self._clock, routes, size_bytes, self._latency_s[tier], floor_s, end, self._live)
 
     def stage(self, worker: WorkerId, size_bytes: float, end: Callable[[Move], object]) -> Move:
         """Copy new state from a worker's accelerators into its node's DRAM."""
         self.moved_bytes["stage"] += size_bytes
-        return self._send([self._host(worker)], size_bytes, self._node_latency_s, False, end)
+        return Move(self._clock, [self._host(worker)], size_bytes, self._node_latency_s, 0.0, end, self._live)
 
     def drain(self, key: int, worker: WorkerId, size_bytes: float, end: Callable[[Move], object]) -> Move:
         """Send state from a node to every network server that is to keep it."""
         self.moved_bytes["drain"] += size_bytes * self._spec.replicas
         servers = [link for way in self._copies(key) for link in way]
         route = [*self._ups[self._rack_of(worker)], *servers]
-        return self._send([route], size_bytes, self._latency_s[NETWORK], True, end)
+        floor_s = size_bytes / self._object_bytes_per_s(size_bytes)
+        return Move(self._clock, [route], size_bytes, self._latency_s[NETWORK], floor_s, end, self._live)
 
     def write(self, key: int, worker: WorkerId, size_bytes: float, end: Callable[[Move], object]) -> Move:
         """Send new state from a worker to every network server that is to keep it, through its node's DRAM."""
         moved = self.moved_bytes
         moved["stage"] += size_bytes
         moved["drain"] += size_bytes * self._spec.replicas
-        routes = self._write_routes(key, worker)
-        return self._send(routes, size_bytes, self._latency_s[NETWORK] + self._node_latency_s, True, end)
+        routes = self._writes(self._server(key), worker) if self._single else self._write_routes(key, worker)
+        floor_s = size_bytes / self._object_bytes_per_s(size_bytes)
+        return Move(self._clock, routes, size_bytes, self._write_latency_s, floor_s, end, self._live)
 
     def demote(self, key: int, size_bytes: float, end: Callable[[Move], object]) -> Move:
         """Send state from the network tier to an SSD server."""
         self.moved_bytes["demote"] += size_bytes
         disk = self._one(key, self.ssd)
-        return self._send([[*way, *disk] for way in self._copies(key)], size_bytes, self._latency_s[SSD], False, end)
-
-    def _send(
-        self, routes: Sequence[Route], size_bytes: float, latency_s: float, nics: bool, end: Callable[[Move], object]
-    ) -> Move:
-        floor_s = size_bytes / self._spec.object_bytes_per_s(size_bytes) if nics else 0.0
-        return Move(self._clock, routes, size_bytes, latency_s, floor_s, end, self._live)
+        routes = [[*way, *disk] for way in self._copies(key)]
+        return Move(self._clock, routes, size_bytes, self._latency_s[SSD], 0.0, end, self._live)
 
     def stop(self, move: Move) -> float:
         """Stop a move; return the bytes that it had not yet moved."""
@@ -204,7 +187,7 @@ class Traffic:
         """Estimate a fetch's seconds, were it to begin now and the links to stay as busy as they are."""
         best = math.inf
         for route in self._fetch_routes(key, tier, worker, source):
-            rate = self._spec.object_bytes_per_s(size_bytes)
+            rate = self._object_bytes_per_s(size_bytes)
             for link in route:
                 rate = min(rate, link.rate_bytes_per_s / (link.load() + 1))
             best = min(best, size_bytes / rate if rate > 0.0 else math.inf)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import fsum
 
 from plant.kv.chains import BlobSizes
 from plant.kv.shelves import Context
@@ -66,9 +65,9 @@ class KvLedger:
             yield f"evicted.{reason}", sum(self.evicted[tier, reason] for tier in range(len(TIER_NAMES)))
             yield f"evicted_tokens.{reason}", self.evicted_tokens[reason]
             sizes = (size for (_, why), size in self.evicted_bytes.items() if why == reason)
-            yield f"evicted_bytes.{reason}", fsum(sizes)
+            yield f"evicted_bytes.{reason}", sum(sizes)
         for tier in (NETWORK, SSD):  # nothing is at home in a node
-            yield f"given_up_bytes.{TIER_NAMES[tier]}", fsum(self.evicted_bytes[tier, reason] for reason in REASONS)
+            yield f"given_up_bytes.{TIER_NAMES[tier]}", sum(self.evicted_bytes[tier, reason] for reason in REASONS)
         yield "demoted", self.demoted
         yield "promoted", self.promoted
         yield "hbm_idle_byte_s", self.idle_hbm_byte_s

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from math import fsum
 
 from orchestrator.clock import Clock
 from orchestrator.signals import RetentionCommand, ReuseReading, TierReading
@@ -251,7 +250,7 @@ class TieredStore:
             if reading.capacity_bytes < math.inf:
                 yield f"capacity_bytes.{reading.name}", reading.capacity_bytes
         if self.caches is not None:
-            yield "used_bytes.rack_cache", fsum(self.caches.used_bytes)
+            yield "used_bytes.rack_cache", sum(self.caches.used_bytes)
         yield "contexts", len(keep.contexts)
         yield "staged_contexts", len(keep.waiting)
         yield "staging_bytes", keep.staging_bytes

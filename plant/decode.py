@@ -164,8 +164,7 @@ class ContinuousBatch(Seats):
             self._rest()
             return
         self._t0_s, self._due = now, steps
-        at = self._at
-        self._entry = at(now + span, self._on_end, steps)
+        self._entry = self._at(now + span, self._on_end, steps)
         rate = size / step_s
         base = held - rate * now
         pool = self._pool
@@ -188,8 +187,7 @@ class ContinuousBatch(Seats):
         """Close a segment of `steps` steps: grow, drop, retire; then begin the next."""
         now, pool, members = self._clock.now(), self._pool, self._members
         self.step = step = self.step + steps
-        if members:
-            self._kv += steps * len(members)
+        self._kv += steps * len(members)
         # Who is told of an end may answer with a join at this very instant: then the batch is formed after the answer.
         # A turn that was filled here answers first of all; one that waits for a slot, after everything of this instant.
         answer = self.seated >= pool.batch_cap

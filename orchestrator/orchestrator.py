@@ -25,14 +25,13 @@ from orchestrator.ports import Plant, Router, Source, WorkerInfo
 from orchestrator.reconfigure import ReconfigureSpec, Roster
 from orchestrator.recorder import Recorder, Sink
 from orchestrator.rng import stream_key
-from orchestrator.signals import AdmissionCommand, Role, Slot
+from orchestrator.signals import DECODES, AdmissionCommand, Role, Slot
 from orchestrator.telemetry import Sample, Telemetry, TelemetrySpec, take_sample
 from orchestrator.turn import TurnId, TurnView, WorkerId
 from orchestrator.wiring import loop_specs
 from orchestrator.worker import Worker
 
 PREFILLS = (Role.PREFILL, Role.FILL, Role.AGGREGATED)
-DECODES = (Role.DECODE, Role.AGGREGATED)
 Ended = Literal["horizon", "drained", "stopped"]
 
 

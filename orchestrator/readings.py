@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from math import fsum
 
 from orchestrator.signals import (
+    DECODES,
     AdmissionCommand,
     AdmissionReading,
     BatchCommand,
@@ -19,12 +20,10 @@ from orchestrator.signals import (
     PoolReading,
     RetentionCommand,
     RetentionReading,
-    Role,
 )
 from orchestrator.telemetry import Sample
 from orchestrator.turn import ClassName
 
-DECODES = (Role.DECODE, Role.AGGREGATED)
 DAY_S = 86_400.0
 
 

@@ -31,6 +31,12 @@ class Role(StrEnum):
     IDLE = "idle"
 
 
+FILL_ROLES = (Role.PREFILL, Role.MIDFILL, Role.FILL)
+FILLS = (*FILL_ROLES, Role.AGGREGATED)
+DECODES = (Role.DECODE, Role.AGGREGATED)
+"""The roles that do nothing but fill, those that fill, and those that decode."""
+
+
 class ClassReading(NamedTuple):
     """One service class at the front door."""
 

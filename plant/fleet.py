@@ -13,7 +13,7 @@ from typing import Any
 from orchestrator.clock import Clock
 from orchestrator.errors import Evicted, LoadFailed, SteadyflowError
 from orchestrator.ports import PlantFact, Ready, WorkerInfo
-from orchestrator.signals import Role
+from orchestrator.signals import DECODES, FILLS, Role
 from orchestrator.turn import ConfigurationName, WorkerId
 from plant.aggregated import AggregatedBatch
 from plant.decode import ContinuousBatch
@@ -24,15 +24,11 @@ from plant.job import Job
 from plant.links import SharedLink
 from plant.load_times import load_fails, load_span_s
 from plant.pool import Pool
-from plant.rack import FILL_ROLES, ConfigurationSpec, PoolSpec, RackSpec, each, lay_out
+from plant.rack import ConfigurationSpec, PoolSpec, RackSpec, each, lay_out
 from plant.recorded import RecordedWorker
 from plant.staging import Dock, LeftKv
 
 Engine = ContinuousBatch | FillWorker | RecordedWorker
-
-
-FILLS = (*FILL_ROLES, Role.AGGREGATED)
-DECODES = (Role.DECODE, Role.AGGREGATED)
 
 
 def _largest(specs: Sequence[ConfigurationSpec], roles: tuple[Role, ...]) -> float:
@@ -164,8 +160,7 @@ class Fleet:
 
     def _open(self, site: Site) -> None:
         spec, pool = site.spec, site.pool
-        site.fills = spec.role in FILL_ROLES or spec.role is Role.AGGREGATED
-        site.decodes = spec.role in (Role.DECODE, Role.AGGREGATED)
+        site.fills, site.decodes = spec.role in FILLS, spec.role in DECODES
         site.dock, site.vacated = None, False
         if spec.times is None:
             site.engine = RecordedWorker(self._clock, spec, pool, self._desk)

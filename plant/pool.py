@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from orchestrator.signals import PoolReading, Role
-from plant.rack import FILL_ROLES, ConfigurationSpec
+from orchestrator.signals import FILL_ROLES, PoolReading, Role
+from plant.rack import ConfigurationSpec
 
 
 class Pool:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from orchestrator.signals import Role
+from orchestrator.signals import FILL_ROLES, Role
 from orchestrator.turn import ConfigurationName
 from plant.times import StepTimes
 
@@ -84,9 +84,6 @@ class ConfigurationSpec:
             raise ValueError(f"configuration {self.name}: recorded times need the role aggregated, not {self.role}")
         if self.role in FILL_ROLES and self.slots != 1:
             raise ValueError(f"configuration {self.name}: a fill worker serves one turn at a time; slots must be 1")
-
-
-FILL_ROLES = (Role.PREFILL, Role.MIDFILL, Role.FILL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

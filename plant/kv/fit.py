@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from math import fsum
 
-from orchestrator.signals import PoolReading, Role, TierReading
+from orchestrator.signals import DECODES, FILLS, PoolReading, TierReading
 from orchestrator.turn import ConfigurationName
 from plant.fill import chunk_spans_s
 from plant.kv.spec import KvSpec
 from plant.pool import Pool
-from plant.rack import FILL_ROLES, ConfigurationSpec
+from plant.rack import ConfigurationSpec
 
 
 def check_fits(kv: KvSpec, configurations: Sequence[ConfigurationSpec]) -> None:
@@ -36,7 +36,7 @@ def check_fits(kv: KvSpec, configurations: Sequence[ConfigurationSpec]) -> None:
                 f"configuration {spec.name}: kv_bytes_per_token = {size:g}, but kv.bytes_per_token = "
                 f"{kv.bytes_per_token:g}; one model has one size of state"
             )
-    for verb, roles in (("fill", (*FILL_ROLES, Role.AGGREGATED)), ("decode", (Role.DECODE, Role.AGGREGATED))):
+    for verb, roles in (("fill", FILLS), ("decode", DECODES)):
         own = [spec for spec in configurations if spec.role in roles]
         largest = max(own, key=lambda spec: spec.kv_capacity_tokens or math.inf, default=None)
         capacity = None if largest is None else largest.kv_capacity_tokens

@@ -7,12 +7,12 @@ from typing import Any
 
 from orchestrator.clock import Clock
 from orchestrator.rng import stream_key
-from orchestrator.signals import Role
+from orchestrator.signals import FILL_ROLES, Role
 from orchestrator.turn import ConfigurationName
 from plant.cluster import Cluster
 from plant.faults import FaultSpec
 from plant.kv.spec import KvSpec
-from plant.rack import FILL_ROLES, ConfigurationSpec, PoolSpec, RackSpec
+from plant.rack import ConfigurationSpec, PoolSpec, RackSpec
 from plant.times import LinearTimes, StepTimes
 from plant.truth import Truths
 from scenarios.errors import UserError

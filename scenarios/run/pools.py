@@ -20,10 +20,9 @@ import pandas as pd
 from scipy import signal
 
 from orchestrator.clock import SLEEP, Clock
-from orchestrator.signals import Role
+from orchestrator.signals import FILL_ROLES, Role
 from orchestrator.turn import ConfigurationName
 from plant.pool import Pool
-from plant.rack import FILL_ROLES
 from scenarios.run.metrics import Window, bins_inside
 from scenarios.verdict.words import SignalVerdict
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from orchestrator.signals import Role
+from orchestrator.signals import DECODES, Role
 from scenarios.schema.base import Count, NotNegative, Part, Positive, Share
 from scenarios.schema.kv import KvPart
 from scenarios.schema.moe import MoeTimes
@@ -101,7 +101,7 @@ class Configuration(Part):
     def _serves_in_some_time(self) -> Configuration:
         if self.times is None and self.role is not Role.IDLE:
             raise ValueError("times is missing: only the role idle serves nothing")
-        one, steps = self.times, self.role in (Role.DECODE, Role.AGGREGATED)
+        one, steps = self.times, self.role in DECODES
         if steps and isinstance(one, LinearTimesPart) and one.base_s == one.per_sequence_s == one.per_kv_token_s == 0.0:
             raise ValueError("times: a step would take no time; give base_s, per_sequence_s or per_kv_token_s")
         return self

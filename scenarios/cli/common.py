@@ -21,8 +21,8 @@ from scenarios.schema.scenario import Scenario
 RUNS = Path("runs")
 
 
-def print_json(what: Mapping[str, Any]) -> None:
-    """Print one JSON object to standard output; NaN becomes null."""
+def print_json(what: Mapping[str, Any] | Sequence[Any]) -> None:
+    """Print one JSON object, or list, to standard output; NaN becomes null."""
     typer.echo(orjson.dumps(what, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode())
 
 

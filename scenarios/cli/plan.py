@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from scenarios.cli.common import print_json
 from scenarios.cli.options import at_least_one, new_file, not_negative, positive
 from scenarios.cli.plan_tables import (
     print_frontier,
-    print_json,
     print_layer,
     print_models,
     print_validation,

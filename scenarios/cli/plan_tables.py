@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import orjson
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -22,11 +21,6 @@ def wide_console() -> Console:
     console = terminal()
     console.width = max(console.width, 136)
     return console
-
-
-def print_json(value: object) -> None:
-    """Print a value as JSON, keys in order."""
-    typer.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode())
 
 
 def write_page(out: Path, title: str, lead: str, charts: list[Any], tables: tuple[str, ...] = ()) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from scenarios.build.laws import missing
-from scenarios.compare.join import differences, expected, joined
+from scenarios.compare.join import differences, expected, joined, unheld
 from scenarios.errors import UserError
 from scenarios.run.execute import run
 from scenarios.run.processes import processes
@@ -49,9 +49,9 @@ class Comparison:
         """Return the expectations of skipped candidates: what was wanted, and why nothing was got."""
         expect = self.scenario.expect
         return [
-            {**check, "candidate": name, "got": None, "ok": False, "skipped": why}
+            {"candidate": name, **check}
             for name, why in self.skipped.items()
-            for check in expected(expect.get(name, {}), ())
+            for check in unheld(expect.get(name, {}), why)
         ]
 
     def to_json(self) -> dict[str, Any]:

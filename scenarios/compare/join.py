@@ -110,6 +110,11 @@ def expected(expectation: Expectation, summaries: Sequence[Mapping[str, Any]]) -
     return checks
 
 
+def unheld(expectation: Expectation, why: str) -> list[dict[str, Any]]:
+    """Return the expectations of a candidate that was not run, none of them met, and why."""
+    return [{**check, "skipped": why} for check in expected(expectation, ())]
+
+
 def within(got: float, want: Bound) -> bool:
     """Tell whether a number meets its bounds."""
     if want.value is not None:

@@ -187,24 +187,25 @@ class Scenario(Part):
 
     def _check_drain(self) -> None:
         asked = [self.reconfigure, *(own.reconfigure for own in self.candidates if own.reconfigure is not None)]
-        if not isinstance(self.plant, ClusterPlant) or all(part.drain != "migrate" for part in asked):
-            return
-        for name, own in self.plant.configurations.items():
-            if isinstance(own.times, RecordedTimesPart):
-                raise ValueError(
-                    f"reconfigure.drain: a turn in recorded time (configuration {name}) has no state to migrate; "
-                    'use "wait" or "retry"'
-                )
+        name = self._replaying()
+        if name is not None and any(part.drain == "migrate" for part in asked):
+            raise ValueError(
+                f"reconfigure.drain: a turn in recorded time (configuration {name}) has no state to migrate; "
+                'use "wait" or "retry"'
+            )
 
     def _check_recorded(self) -> None:
-        if not isinstance(self.plant, ClusterPlant) or not isinstance(self.workload, Synthetic):
-            return
-        for name, own in self.plant.configurations.items():
-            if isinstance(own.times, RecordedTimesPart):
-                raise ValueError(
-                    f"plant.configurations.{name}.times: the workload {self.workload.kind} records no server times; "
-                    "play a trace, or give times of kind linear or moe"
-                )
+        name = self._replaying()
+        if name is not None and isinstance(self.workload, Synthetic):
+            raise ValueError(
+                f"plant.configurations.{name}.times: the workload {self.workload.kind} records no server times; "
+                "play a trace, or give times of kind linear or moe"
+            )
+
+    def _replaying(self) -> str | None:
+        """Return the first configuration that replays recorded server times, if there is one."""
+        configurations = self.plant.configurations if isinstance(self.plant, ClusterPlant) else {}
+        return next((name for name, own in configurations.items() if isinstance(own.times, RecordedTimesPart)), None)
 
     def _check_periods(self) -> None:
         for candidate in self.candidates:

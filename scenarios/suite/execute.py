@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scenarios.build.laws import missing
-from scenarios.compare.join import expected
+from scenarios.compare.join import expected, unheld
 from scenarios.run.execute import run
 from scenarios.run.processes import processes
 from scenarios.schema.load import load
@@ -107,9 +107,8 @@ def run_suite(
 
 def _row(key: tuple[str, str], scenario: Scenario, summary: Summary | None, lacking: str | None) -> Row:
     name, candidate = key
-    checks = expected(scenario.expect.get(candidate, {}), [] if summary is None else [summary])
-    if lacking is not None:
-        checks = [{**check, "got": None, "ok": False, "skipped": lacking} for check in checks]
+    want = scenario.expect.get(candidate, {})
+    checks = expected(want, [summary]) if summary is not None else unheld(want, str(lacking))
     return Row(scenario=name, candidate=candidate, summary=summary or {}, checks=tuple(checks), skipped=lacking)
 
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 from scenarios.errors import UserError
-from scenarios.run.record import TURN_SCHEMA, RunData, RunFolder, load, runs_in, write
+from scenarios.run.load import load, runs_in
+from scenarios.run.record import TURN_SCHEMA, RunData, RunFolder, write
 from scenarios.run.sink import FolderSink
 from tests.fake_runs import fake_run
 

@@ -103,7 +103,7 @@ def show(found: Comparison, out: Path | None) -> Path | None:
     """Print the table and the expectations; write the page; return its path."""
     from scenarios.report.page import write_report
     from scenarios.report.table import verdict_table
-    from scenarios.run.record import load as load_run
+    from scenarios.run.load import load as load_run
 
     seeds = f", mean of {len(found.seeds)} seeds" if len(found.seeds) > 1 else ""
     terminal().print(verdict_table([own[0] for own in found.summaries.values()], title=found.scenario.title + seeds))

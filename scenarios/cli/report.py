@@ -33,7 +33,7 @@ def report(
     # Drawing needs plotly, which other commands need not wait for.
     from scenarios.report.page import write_report
     from scenarios.report.perfetto import write_trace
-    from scenarios.run.record import load, runs_in
+    from scenarios.run.load import load, runs_in
 
     folders = [folder for path in runs for folder in runs_in(path)]
     place = out or runs[0] / "report.html"

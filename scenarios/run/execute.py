@@ -23,10 +23,11 @@ from scenarios.build import assemble, cascade, conversations, plants
 from scenarios.errors import UserError, nearest
 from scenarios.run import metrics
 from scenarios.run.kv import TierWatch, kv_figures
+from scenarios.run.load import load
 from scenarios.run.measured import measured
 from scenarios.run.pools import PoolWatch, Times, stranded, swing
 from scenarios.run.progress import Progress, watch
-from scenarios.run.record import RunData, RunFolder, load
+from scenarios.run.record import RunData, RunFolder
 from scenarios.run.result import Run
 from scenarios.run.sink import FolderSink, MemorySink
 from scenarios.schema.laws import Candidate

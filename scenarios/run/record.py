@@ -1,4 +1,4 @@
-"""A run's folder: written beside its place and renamed when whole, read back as `RunData`.
+"""A run's folder: written beside its place and renamed when whole; `load` reads it back as `RunData`.
 
 | file | holds |
 |---|---|
@@ -16,7 +16,6 @@ the same bytes.
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -34,8 +33,7 @@ import pyarrow.parquet as pq
 import zstandard
 
 from scenarios.errors import UserError
-from scenarios.run.damage import SIGNALS, refuse_damaged
-from scenarios.run.judged import JSON_FIELDS, RecordedVerdict, Verdict
+from scenarios.run.judged import Verdict
 from scenarios.writing import told
 
 _WORD = pa.dictionary(pa.int16(), pa.string())
@@ -261,84 +259,3 @@ def write(path: Path, data: RunData) -> None:
             verdicts=data.verdicts,
             scenario_toml=data.scenario_toml,
         )
-
-
-def load(path: Path) -> RunData:
-    """Read a run's folder.
-
-    Raises
-    ------
-    UserError
-        There is no run there, or a file of it is missing or damaged.
-    """
-    if not (path / "manifest.json").is_file():
-        raise UserError(f"{path}: no run here: a run's folder holds manifest.json")
-    name = "manifest.json"
-    try:
-        meta = orjson.loads((path / name).read_bytes())
-        name = "verdict.json"
-        judged = orjson.loads((path / name).read_bytes())
-        name = "turns.parquet"
-        turns = pq.read_table(path / name).to_pandas()
-        name = "signals.parquet"
-        signals = pq.read_table(path / name).to_pandas()
-        name = "curves.parquet"
-        curves = pq.read_table(path / name).to_pandas()
-        name = "events.jsonl.zst"
-        with zstandard.open(path / name, "rb") as lines:
-            events = [orjson.loads(line) for line in lines.read().splitlines()]
-        name = "scenario.toml"
-        scenario_toml = (path / name).read_text(encoding="utf-8")
-        if not (path / "events.jsonl.zst").stat().st_size:
-            raise UserError(f"{path / 'events.jsonl.zst'}: is empty; run the scenario again")
-    except FileNotFoundError:
-        raise UserError(f"{path / name}: is missing: the record is not whole; run the scenario again") from None
-    except (OSError, ValueError, EOFError, zstandard.ZstdError, pa.ArrowException) as error:
-        raise UserError(f"{path / name}: cannot be read: {str(error).splitlines()[0]}") from error
-    columns = {
-        "turns.parquet": (turns.columns, TURN_SCHEMA.names),
-        "signals.parquet": (signals.columns, SIGNALS),
-        "curves.parquet": (curves.columns, CURVE_SCHEMA.names),
-    }
-    refuse_damaged(path, meta, judged, columns, scenario_toml)
-    return RunData(
-        candidate=meta.pop("candidate"),
-        title=meta.pop("title"),
-        question=meta.pop("question"),
-        signals=signals,
-        turns=turns,
-        events=events,
-        verdicts={signal: _verdict(signal, fields, curves) for signal, fields in judged["verdict"].items()},
-        summary=judged["summary"],
-        meta=meta,
-        scenario_toml=scenario_toml,
-    )
-
-
-def _verdict(signal: str, fields: dict[str, Any], curves: pd.DataFrame) -> RecordedVerdict:
-    own = curves[curves["signal"] == signal]
-    acf, spectrum = own[own["curve"] == "acf"], own[own["curve"] == "spectrum"]
-    return RecordedVerdict(
-        **{name: fields[name] for name in JSON_FIELDS},
-        acf_lags_s=acf["x"].to_numpy(),
-        acf=acf["y"].to_numpy(),
-        spectrum_hz=spectrum["x"].to_numpy(),
-        spectrum=spectrum["y"].to_numpy(),
-    )
-
-
-def runs_in(path: Path) -> list[Path]:
-    """Return the run folders meant by `path`: itself, or the runs directly inside it, by name.
-
-    Raises
-    ------
-    UserError
-        There is none.
-    """
-    if (path / "manifest.json").is_file():
-        return [path]
-    inside = sorted(p.parent for p in path.glob("*/manifest.json")) if path.is_dir() else []
-    if not inside:
-        here = "nothing of that name" if not os.path.lexists(path) else "no run's folder"
-        raise UserError(f"{path}: {here}; give a folder that `steadyflow run` or `compare` has written")
-    return [p for p in inside if not p.name.startswith(".")]

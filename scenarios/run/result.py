@@ -8,7 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from scenarios.run.record import RunData, load
+from scenarios.run.load import load
+from scenarios.run.record import RunData
 
 
 class Run:

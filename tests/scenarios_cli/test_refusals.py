@@ -182,17 +182,6 @@ def test_the_group_of_traces_shows_an_example(
     assert "Example: steadyflow trace generate" in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_shows_an_example(
-    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["steadyflow", *command, "--help"])
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    assert left.value.code == 0
-    assert f"Example: steadyflow {' '.join(command)}" in " ".join(capsys.readouterr().out.split())
-
-
 @pytest.mark.parametrize(
     ("name", "setting", "said"),
     [

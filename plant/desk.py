@@ -32,6 +32,7 @@ class FrontDesk:
     def __init__(self, truths: Truths, store: KvStore, largest: Callable[[], float]) -> None:
         self._truths, self._store, self._largest = truths, store, largest
         self.progress: dict[TurnId, int] = {}
+        truths.beside.append(self.progress)
         self.prompt_tokens = self.hit_tokens = 0
         self.overflows = self.late = 0
         self.lying: dict[TurnId, float] | None = None
@@ -40,6 +41,7 @@ class FrontDesk:
     def use(self, store: KvStore, now: Callable[[], float]) -> None:
         """Keep contexts in this store from now on, and note how long state lies idle."""
         self._store, self._now, self.lying = store, now, {}
+        self._truths.beside.append(self.lying)
 
     def filled(self, job: Job) -> None:
         """Tell that the first token exists."""

@@ -5,7 +5,7 @@ The workload writes it here when the turn arrives; the orchestrator and the laws
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from orchestrator.turn import TurnId
 
@@ -25,4 +25,19 @@ class TurnTruth(NamedTuple):
 
 
 class Truths(dict[TurnId, TurnTruth]):
-    """Hidden halves by turn; the workload puts, the plant takes once the turn has ended."""
+    """Hidden halves by turn; the workload puts, the plant takes once the turn has ended.
+
+    Attributes
+    ----------
+    beside : list of dict
+        What else the plant keeps by turn, from one call to the next.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.beside: list[dict[TurnId, Any]] = []  # Any: instants, counts; nothing here reads them
+
+    def forget(self, turn_id: TurnId) -> None:
+        """Drop all that is kept of a turn which ended without being retired: the plant hears of no such end."""
+        for kept in (self, *self.beside):
+            kept.pop(turn_id, None)

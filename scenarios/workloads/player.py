@@ -172,6 +172,8 @@ class Player:
         live = self._live.pop(turn_id, None)
         if live is None:
             return
+        if outcome != "retired":
+            self._stage.truths.forget(turn_id)
         tree, s, k = live
         tree.in_flight -= 1
         tree.left -= 1

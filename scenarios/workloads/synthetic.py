@@ -110,9 +110,12 @@ class TurnFactory:
         self._truths[turn_id] = truth
         return new(TurnView, (turn_id, key, name, turn_id, 0, now_s, prompt_tokens, EMPTY_CHAIN))
 
-    def forget(self, turn_id: TurnId) -> None:
+    def forget(self, turn_id: TurnId, outcome: str) -> None:
         """Drop the truth of a turn that has ended."""
-        self._truths.pop(turn_id, None)
+        if outcome == "retired":
+            self._truths.pop(turn_id, None)
+        else:
+            self._truths.forget(turn_id)
 
 
 class Saturated:
@@ -151,7 +154,7 @@ class Saturated:
 
     def ended(self, turn_id: TurnId, at_s: float, outcome: str) -> None:
         """Forget the turn's truth; a turn refused at the door is not replaced, or refusals would never end."""
-        self._factory.forget(turn_id)
+        self._factory.forget(turn_id, outcome)
 
     def exhausted(self) -> bool:
         """There is always another."""
@@ -234,7 +237,7 @@ class Poisson:
 
     def ended(self, turn_id: TurnId, at_s: float, outcome: str) -> None:
         """Forget the turn's truth."""
-        self._factory.forget(turn_id)
+        self._factory.forget(turn_id, outcome)
 
     def exhausted(self) -> bool:
         """Tell whether the stated number of turns has arrived."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -48,3 +49,21 @@ def test_a_last_line_of_csv_with_fewer_fields_is_told_as_truncated_or_left_out_a
     path.write_text(HEAD + "2023-11-16 18:17:04.07992\n2023-11-16 18:17:05.0,1,2\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"t\.csv:3: ContextTokens: missing"):
         read(path)
+
+
+def test_a_last_number_of_csv_that_no_newline_ends_is_kept_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(HEAD + "2023-11-16 18:17:05.0,1200,345\n", encoding="utf-8")
+    assert "no newline at the end" not in read(path).repairs.entries
+    cut = HEAD + "2023-11-16 18:17:05.0,1200,34"
+    packed = tmp_path / "t.csv.gz"
+    path.write_text(cut, encoding="utf-8")
+    packed.write_bytes(gzip.compress(cut.encode()))
+    for form in (path, packed):
+        corpus = read(form, on_error="raise")  # whole files end so too: it is no defect
+        (entry,) = [e for e in corpus.repairs.entries.values() if e.kind == "no newline at the end"]
+        assert corpus.requests == 2
+        assert (entry.count, entry.first_at) == (1, f"{form}:3")
+        assert entry.done == "kept with '34': short, if the file was cut there"
+    path.write_text(HEAD + '"2023-11-16 18:17:05.0","1200","345"', encoding="utf-8")
+    assert "no newline at the end" not in read(path).repairs.entries

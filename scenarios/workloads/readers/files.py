@@ -66,8 +66,11 @@ def _chunks(path: Path) -> Iterator[bytes]:
             raise UserError(f"{path}: the compressed file is truncated: it breaks off before its end mark")
 
 
-def lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield (line number from 1, line without its end) for every line that is not blank."""
+def lines(path: Path, unended: list[bytes] | None = None) -> Iterator[tuple[int, bytes]]:
+    """Yield (line number from 1, line without its end) for every line that is not blank.
+
+    A last line that no newline ends is put into `unended` before it is yielded.
+    """
     number, parts = 1, list[bytes]()
     for chunk in _chunks(path):
         pieces = chunk.split(b"\n")
@@ -80,6 +83,8 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
         parts.append(pieces[-1])
     line = b"".join(parts)
     if line.strip():
+        if unended is not None:
+            unended.append(line)
         yield number, line.rstrip(b"\r")
 
 

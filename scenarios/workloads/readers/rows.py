@@ -121,10 +121,12 @@ def json_rows(path: Path, repairs: Repairs) -> Iterator[tuple[str, dict[str, Any
 def csv_rows(path: Path, repairs: Repairs) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield (place, row) for every line of CSV files under their header; quotes and a byte-order mark are allowed.
 
-    A last line with fewer fields than the header is refused, or left out and counted under `skip`.
+    A last line with fewer fields than the header is refused, or left out and counted under `skip`. A last field that
+    neither a newline nor a quote ends is counted: who cuts a file within its last number leaves a number.
     """
     for file in files.members(path, (".csv",)):
-        numbered = files.lines(file)
+        unended: list[bytes] = []
+        numbered = files.lines(file, unended)
         numbers: list[int] = []
 
         def text(numbered: Any = numbered, numbers: list[int] = numbers) -> Iterator[str]:
@@ -144,6 +146,9 @@ def csv_rows(path: Path, repairs: Repairs) -> Iterator[tuple[str, dict[str, str]
                 if isinstance(refused, Skip):
                     return
                 raise refused
+            if following is None and unended and not unended[0].endswith(b'"'):
+                last = unended[0].rpartition(b",")[2].decode("utf-8", "replace")
+                repairs.note("no newline at the end", at, f"kept with {last!r}: short, if the file was cut there")
             yield at, {(k or "").strip(): (v or "").strip() for k, v in row.items() if k is not None}
             row = following
 

@@ -20,7 +20,8 @@ from scenarios.workloads.readers import (
     tracelab,
     weka,
 )
-from scenarios.workloads.readers.rows import ReadOptions, Sample, sample
+from scenarios.workloads.readers.files import members
+from scenarios.workloads.readers.rows import TEXTS, ReadOptions, Sample, sample
 from scenarios.workloads.record import Corpus
 from scenarios.workloads.repairs import OnError
 
@@ -53,7 +54,7 @@ def read(
     Raises
     ------
     UserError
-        Where no reader takes the file (with every reader's reason), where the named one refuses it, or where the
+        Where no reader takes the file (with the nearest one's reason), where the named one refuses it, or where the
         content is wrong.
     """
     path = Path(path)
@@ -70,10 +71,25 @@ def read(
         if reason := refuses(start):
             raise UserError(f"{path}: not {form}: {reason}")
         return reader(path, options)
-    reasons = []
-    for name, (refuses, reader) in READERS.items():
-        reason = refuses(start)
-        if not reason:
+    for refuses, reader in READERS.values():
+        if not refuses(start):
             return reader(path, options)
-        reasons.append(f"{name} ({reason})")
-    raise UserError(f"{path}: no known format; tried {'; '.join(reasons)}")
+    raise UserError(f"{path}: no known format{_looked_at(path)}: {_nearest(start)}")
+
+
+def _looked_at(path: Path) -> str:
+    """Return which file of a directory was judged; '' where it is the only one."""
+    return f" in {members(path, TEXTS)[0].name}" if path.is_dir() else ""
+
+
+def _nearest(start: Sample) -> str:
+    """Return which reader finds most of what it asks for, and what it misses; or that none finds anything."""
+    nothing = Sample(start.path, {} if isinstance(start.first, dict) else start.first, None, ())
+    best, found = "", (0, False, 0)
+    for name, (refuses, _) in READERS.items():
+        reason, whole = refuses(start), refuses(nothing)
+        missing = reason.count("`")
+        here = (whole.count("`") - missing, reason != whole, -missing)
+        if here > found:
+            best, found = f"nearest to {name}, but {reason}; {len(READERS) - 1} others fit less", here
+    return best or f"it begins as none of {', '.join(READERS)} does"

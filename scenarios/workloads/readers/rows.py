@@ -15,6 +15,7 @@ from scenarios.workloads.readers import files
 from scenarios.workloads.record import Conversation, Corpus, StreamBuilder
 from scenarios.workloads.repairs import OnError, Repairs, Skip
 
+TEXTS = (".json", ".jsonl", ".csv")
 LIKELY_RATE_PER_S = (1e-4, 1e4)
 """Requests a second that a whole trace may plausibly hold; outside, the unit of its times is in doubt."""
 
@@ -60,7 +61,7 @@ def sample(path: Path) -> Sample:
                 return Sample(path, None, None, ("parquet",))
     if path.is_dir() and any(path.glob("chunk-*-trace.csv")):
         return Sample(path, None, None, ("servegen",))
-    file = files.members(path, (".json", ".jsonl", ".csv"))[0]
+    file = files.members(path, TEXTS)[0]
     found = [line for _, line in zip(range(2), (line for _, line in files.lines(file)))]
     if not found:
         raise UserError(f"{file}: the file is empty; a trace was expected")
@@ -168,7 +169,7 @@ def number(row: dict[str, str], key: str, at: str, repairs: Repairs) -> float:
 
 def kept(corpus: Corpus, path: Path) -> Corpus:
     """Return the corpus with its files' digest, or raise where nothing is left of it."""
-    corpus.source_sha256 = files.sha256(files.members(path, (".json", ".jsonl", ".csv")))
+    corpus.source_sha256 = files.sha256(files.members(path, TEXTS))
     return not_empty(corpus, path)
 
 

@@ -1,0 +1,42 @@
+"""A file that is no trace is refused in one line that names the format that it comes nearest to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scenarios.errors import UserError
+from scenarios.workloads.readers.detect import read
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "nearest"),
+    [
+        (
+            "a.jsonl",
+            '{"timestamp": 1, "input_length": 4}\n',
+            "nearest to mooncake, but its first row has no `output_len",
+        ),
+        (
+            "b.json",
+            '{"chat_id": 3, "input_length": 4}',
+            "nearest to bailian, but its first row has no `parent_chat_id`",
+        ),
+        ("c.csv", "TIMESTAMP,ContextTokens\n1,2\n", "nearest to azure, but its first line names no column `Generated"),
+        ("d.json", '{"requests": 3}', "nearest to weka, but its `requests` is not a list; 10 others fit less"),
+        ("e.json", '[{"a": 1}]', "it begins as none of parquet, weka, tracelab"),
+    ],
+)
+def test_what_is_no_trace_is_told_in_one_short_line_by_the_nearest_format(
+    tmp_path: Path, name: str, text: str, nearest: str
+) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(UserError) as refused:
+        read(tmp_path / name)
+    said = str(refused.value).removeprefix(f"{tmp_path / name}: no known format: ")
+    assert said.startswith(nearest)
+    assert len(said) < 130
+    assert "\n" not in said
+    with pytest.raises(UserError, match=f"no known format in {name}: "):
+        read(tmp_path)

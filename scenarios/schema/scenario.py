@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PrivateAttr, model_validator
 
 from scenarios.errors import UserError, nearest
+from scenarios.schema.able import refuse_unable_plant
 from scenarios.schema.base import Count, NotNegative, Part, Positive, Share
 from scenarios.schema.effect import refuse_idle_keys
 from scenarios.schema.expect import Expectation, check_expectation
@@ -154,6 +155,7 @@ class Scenario(Part):
         self._check_drain()
         self._check_recorded()
         refuse_unknown_names(self)
+        refuse_unable_plant(self)
         refuse_idle_keys(self)
         return self
 

@@ -8,7 +8,7 @@ from html import escape
 
 import orjson
 
-from scenarios.report.numbers import NONE, headline, percent, rows, seconds, words
+from scenarios.report.numbers import NONE, headline, listed, percent, rows, seconds, words
 from scenarios.report.panel import Shown
 from scenarios.report.table import BAD, GOOD, tone
 
@@ -56,8 +56,7 @@ def answer(runs: Sequence[Shown]) -> str:
     if len(best) == len(runs) > 1:
         return f"{first}; all keep {most} of the decode pool in use."
     if len(best) > 1:
-        named = f"{', '.join(best[:-1])} and {best[-1]}"
-        return f"{first}; of the others, {named} keep most of the decode pool in use: {most} each."
+        return f"{first}; of the others, {listed(best)} keep most of the decode pool in use: {most} each."
     return f"{first}; of the others, {best[0]} keeps most of the decode pool in use: {most} ({said[best[0]]})."
 
 

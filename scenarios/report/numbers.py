@@ -81,6 +81,12 @@ def _get(summary: Mapping[str, Any], *path: str) -> Any:  # JSON
     return found
 
 
+def listed(names: Sequence[str]) -> str:
+    """Return names as a sentence has them: 'a', 'a and b', 'a, b and c'; each once."""
+    names = list(dict.fromkeys(names))
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
+
+
 def theory_text(theory: Mapping[str, Any] | None) -> str:
     """Say what theory expects: 'limit cycle, period 33.5 s, cost 21.4 %'; of the workers, where it speaks of them."""
     if not theory:

@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from scenarios.report.numbers import percent, seconds
+from scenarios.report.numbers import listed, percent, seconds
 from scenarios.report.panel import Panel, Shown, frame
 
 KINDS = {"ttft_s": "first token, from arrival (s)", "tpot_s": "per further token (s)"}
@@ -82,15 +82,16 @@ def _objectives(figure: Any, runs: Sequence[Shown], classes: Sequence[str], kind
 
 def _title(runs: Sequence[Shown], classes: Sequence[str]) -> str:
     shares = [
-        (share, name, s.name, _by_class(s)[name]["latency"]["ttft_s"]["p99"])
+        (share, name, s.name, seconds(_by_class(s)[name]["latency"]["ttft_s"]["p99"]))
         for name in classes
         for s in runs
         if name in _by_class(s) and (share := _by_class(s)[name]["goodput"]["ratio"]) is not None
     ]
     if not shares:
         return "By class: no turn ended in the window"
-    share, name, candidate, tail = min(shares, key=lambda found: found[0])
+    share, name, _, tail = min(shares, key=lambda found: found[0])
+    equal = [s for other, of, s, late in shares if (percent(other), of, late) == (percent(share), name, tail)]
     return (
-        f"By class: {name} fares worst, under {candidate}: "
-        f"{percent(share)} of its turns meet their objectives, p99 of the first token is {seconds(tail)}"
+        f"By class: {name} fares worst, under {listed(equal)}: "
+        f"{percent(share)} of its turns meet their objectives, p99 of the first token is {tail}"
     )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from scenarios.report.numbers import seconds
+from scenarios.report.numbers import listed, seconds
 from scenarios.report.panel import Panel, Shown, frame, time_axis
 from scenarios.run.figures import Floats
 from scenarios.run.metrics import turn_latencies
@@ -75,8 +75,10 @@ def _title(tails: Sequence[tuple[Shown, Floats, Floats]]) -> str:
     for s, tail, t in tails:
         known = tail[np.isfinite(tail) & (t >= s.run.window_s[0])]
         if len(known):
-            spans.append((float(known.max() - known.min()), s, float(known.min()), float(known.max())))
+            moves = f"moves between {seconds(float(known.min()))} and {seconds(float(known.max()))}"
+            spans.append((float(known.max() - known.min()), s.name, moves))
     if not spans:
         return "too few turns ended in the window"
-    _, s, low, high = max(spans, key=lambda span: span[0])
-    return f"under {s.name} the p99 of a whole turn moves between {seconds(low)} and {seconds(high)}"
+    _, _, widest = max(spans, key=lambda span: span[0])
+    equal = listed([name for _, name, moves in spans if moves == widest])
+    return f"under {equal} the p99 of a whole turn {widest}"

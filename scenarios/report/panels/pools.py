@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from scenarios.report.numbers import percent, plain
+from scenarios.report.numbers import listed, percent, plain
 from scenarios.report.panel import Panel, Shown, frame, reach, time_axis
 from scenarios.run.figures import level, level_column, line_and_band
 
@@ -77,13 +77,14 @@ def memory(runs: Sequence[Shown]) -> Panel | None:
 def _span(runs: Sequence[Shown], names: Sequence[str], what: str, text: Any) -> str:  # a function of a number
     # The pool and candidate with the widest swing are what a reader should look at first.
     swings = [
-        (ends[1] - ends[0], s.name, name, ends)
+        (ends[1] - ends[0], s.name, name, f"{text(ends[0])} to {text(ends[1])}")
         for name in names
         for s in runs
         if (ends := reach(s.run, level_column(s.run.signals, name))) is not None
     ]
     if not swings:
         return "nothing recorded in the window"
-    _, candidate, name, (low, high) = max(swings, key=lambda swing: swing[0])
+    _, _, name, widest = max(swings, key=lambda swing: swing[0])
     pool = name.split(".", 1)[1].rsplit(".", 1)[0]
-    return f"{pool} has {text(low)} to {text(high)} {what} under {candidate}"
+    equal = listed([candidate for _, candidate, of, ends in swings if (of, ends) == (name, widest)])
+    return f"{pool} has {widest} {what} under {equal}"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 
-from scenarios.report.numbers import plain
+from scenarios.report.numbers import listed, plain
 from scenarios.report.panel import Panel, Shown, frame, has, reach, time_axis
 from scenarios.run.figures import level
 from scenarios.run.metrics import bins_inside
@@ -61,7 +61,7 @@ def panel(runs: Sequence[Shown]) -> Panel | None:
     time_axis(figure, runs, rows=len(runs))
     return Panel(
         div="panel-stages",
-        title="In flight by stage, on average: " + "; ".join(_phrase(s) for s in _apart(runs)),
+        title="In flight by stage, on average: " + "; ".join(_phrases(runs)),
         note="What has been admitted and not retired. Filling is the dead time that a gate on occupancy cannot see.",
         figure=figure,
         in_time=True,
@@ -77,13 +77,22 @@ def _apart(runs: Sequence[Shown]) -> Sequence[Shown]:
     return runs if len(runs) < 3 else [max(runs, key=swing), min(runs, key=swing)]
 
 
-def _phrase(s: Shown) -> str:
+def _phrases(runs: Sequence[Shown]) -> Iterator[str]:
+    holdings = {s.name: _holdings(s) for s in runs}
+    for text in dict.fromkeys(holdings[s.name] for s in _apart(runs)):
+        equal = [name for name, own in holdings.items() if own == text]
+        if not text:
+            yield f"{listed(equal)} recorded nothing in the window"
+        else:
+            yield f"{listed(equal)} {'hold' if len(equal) > 1 else 'holds'} {text}"
+
+
+def _holdings(s: Shown) -> str:
     inside, widths = bins_inside(s.run.signals, s.run.window_s)
     if not inside.any():
-        return f"{s.name} recorded nothing in the window"
+        return ""
     means = [
         float(np.average(s.run.signals[f"{stage}_turns_mean"].to_numpy(dtype=float)[inside], weights=widths[inside]))
         for stage in STAGES
     ]
-    parts = (f"{plain(mean)} {stage}" for stage, mean in zip(STAGES, means))
-    return f"{s.name} holds {', '.join(parts)}"
+    return ", ".join(f"{plain(mean)} {stage}" for stage, mean in zip(STAGES, means))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -11,9 +12,12 @@ from rich.table import Table
 from scenarios.cli.common import bar, print_json, quiet
 from scenarios.errors import UserError
 from scenarios.leaderboard.ranking import Place, ranked
+from scenarios.report.table import fitted
 from scenarios.report.terminal import terminal
 from scenarios.suite.execute import run_suite
 from scenarios.suite.members import LEADERBOARD
+
+HEADINGS = ("law", "runs", "steadiness", "good turns\nper GPU-hour", "dominated by")
 
 
 def leaderboard(
@@ -42,15 +46,19 @@ def leaderboard(
     if as_json:
         print_json({"field": chosen, "seeds": seeds, "places": [place.to_json() for place in places]})
         return
-    table = Table(title=f"{len(chosen)} scenarios, {seeds} seeds; axes from 0 to 1, with 95 % intervals")
-    for heading in ("law", "runs", "steadiness", "good turns per GPU-hour", "dominated by"):
-        table.add_column(heading)
-    for place in places:
-        table.add_row(place.law, str(place.runs), _said(place, "steadiness"), _said(place, "yield"), place.dominated_by)
-    terminal().print(table)
+    scenarios = f"{len(chosen)} scenario{'s' * (len(chosen) > 1)}, {seeds} seed{'s' * (seeds > 1)}"
+    terminal().print(places_table(places, f"{scenarios}; axes from 0 to 1, with 95 % intervals"))
+
+
+def places_table(places: Sequence[Place], title: str, width: int | None = None) -> Table:
+    """Return the ranking for the terminal; names stay whole, and an interval stands under its mean."""
+    lines = [(p.law, str(p.runs), _said(p, "steadiness"), _said(p, "yield"), p.dominated_by) for p in places]
+    return fitted(
+        HEADINGS, lines, lambda *_: "", dropped=("runs",), words={"dominated by": 20}, title=title, width=width
+    )
 
 
 def _said(place: Place, axis: str) -> str:
     found = place.to_json()[axis]
     spread = found["ci95"]
-    return f"{found['mean']:.3f}" + ("" if spread is None else f"  ({spread[0]:.3f} .. {spread[1]:.3f})")
+    return f"{found['mean']:.3f}" + ("" if spread is None else f"\n{spread[0]:.3f} .. {spread[1]:.3f}")

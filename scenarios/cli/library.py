@@ -6,6 +6,7 @@ from typing import Annotated
 
 import orjson
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from scenarios.report.terminal import terminal
@@ -27,9 +28,10 @@ def list_scenarios(
         }
         typer.echo(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
         return
-    table = Table(title="steadyflow run NAME, or compare NAME", show_lines=True)
+    title = "steadyflow run NAME, or compare NAME"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, leading=1)
     for heading in ("name", "question", "candidates"):
-        table.add_column(heading, overflow="fold")
+        table.add_column(heading, no_wrap=heading != "question")  # names are there to be copied
     for name, scenario in found.items():
         table.add_row(name, scenario.question, "\n".join(c.name for c in scenario.candidates))
     terminal().print(table)

@@ -7,14 +7,17 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.table import Table
 
 from scenarios.report.style import CSS
+from scenarios.report.table import BAD, fitted
 from scenarios.suite.execute import Row, cells
 from scenarios.writing import whole
 
 HEADINGS = ("scenario", "candidate", "verdict", "goodput", "TTFT p99", "GPU-h", "flips", "flaps", "expected")
+# What a narrow terminal can do without, in this order, and what may wrap.
+DROPPED = ("flaps", "flips", "GPU-h", "TTFT p99", "goodput")
+WORDS = {"verdict": 20}
 
 
 def line(row: Row) -> tuple[str, ...]:
@@ -38,14 +41,24 @@ def line(row: Row) -> tuple[str, ...]:
     )
 
 
-def suite_table(rows: Sequence[Row]) -> Table:
-    """Return the suite's table for the terminal."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True)
-    for heading in HEADINGS:
-        table.add_column(heading, overflow="fold")
+def suite_table(rows: Sequence[Row], width: int | None = None) -> Table:
+    """Return the suite's table for the terminal: each scenario's name, and under it a line a candidate."""
+    lines: list[Sequence[str]] = []
+    failed: set[int] = set()
+    scenario = None
     for row in rows:
-        table.add_row(*line(row), style=None if row.ok else "red")
-    return table
+        first, candidate, *rest = line(row)
+        if first != scenario:
+            scenario = first
+            lines.append((first, *[""] * len(rest)))
+        if not row.ok:
+            failed.add(len(lines))
+        lines.append((f"  {candidate}", *rest))
+
+    def style(number: int, _: str, __: str) -> str:
+        return BAD if number in failed else ""
+
+    return fitted(("scenario", *HEADINGS[2:]), lines, style, dropped=DROPPED, words=WORDS, width=width)
 
 
 def write_suite_page(rows: Sequence[Row], path: Path) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import rich
@@ -46,29 +46,68 @@ def verdict_table(summaries: Sequence[Mapping[str, Any]], title: str | None = No
         Characters there are, None: as many as the terminal has. Columns that do not fit are left out, and named.
     """
     headings, lines = rows(summaries)
-    left_out = _too_many(headings, lines, width or rich.get_console().width)
+    return fitted(headings, lines, _toned, dropped=DROPPED, words=WORDS, title=title, width=width)
+
+
+def _toned(_: int, heading: str, cell: str) -> str:
+    return tone(cell) if heading == "verdict" else ""
+
+
+def fitted(
+    headings: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    style: Callable[[int, str, str], str],
+    *,
+    dropped: Sequence[str],
+    words: Mapping[str, int],
+    title: str | None = None,
+    width: int | None = None,
+) -> Table:
+    """Return a table that fits the terminal: columns of words wrap, then columns of numbers are left out, and named.
+
+    Parameters
+    ----------
+    headings, lines
+        The first column names what a line is about; nothing in it is parted.
+    style
+        Gives the style of a cell by the number of its line, its heading and its text.
+    dropped
+        Headings that a narrow table can do without, in this order.
+    words
+        Headings of the columns that may wrap, each with the characters that it needs at least.
+    title, width
+        As for `verdict_table`.
+    """
+    left_out = _too_many(headings, lines, dropped, words, width or rich.get_console().width)
     caption = f"for want of width without: {', '.join(left_out)}" if left_out else None
     table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True)
     table.title_justify = table.caption_justify = "left"
     kept = [i for i, heading in enumerate(headings) if heading not in left_out]
     for i in kept:
-        words = headings[i] in WORDS
+        wraps = headings[i] in words
         heading = headings[i].replace(" p50", "\np50")
-        table.add_column(heading, justify="left" if words or i == 0 else "right", no_wrap=not words)
-    for line in lines:
+        table.add_column(heading, justify="left" if wraps or i == 0 else "right", no_wrap=not wraps)
+    for number, line in enumerate(lines):
         # A number is not parted from its unit where a cell of words wraps.
         cells = [(i, line[i].replace(" %", "\N{NO-BREAK SPACE}%").replace(" s,", "\N{NO-BREAK SPACE}s,")) for i in kept]
-        table.add_row(*(Text(cell, style=tone(line[i]) if headings[i] == "verdict" else "") for i, cell in cells))
+        table.add_row(*(Text(cell, style=style(number, headings[i], line[i])) for i, cell in cells))
     return table
 
 
-def _too_many(headings: Sequence[str], lines: Sequence[Sequence[str]], width: int) -> list[str]:
+def _too_many(
+    headings: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    dropped: Sequence[str],
+    words: Mapping[str, int],
+    width: int,
+) -> list[str]:
     needed = {}
     for i, heading in enumerate(headings):
-        longest = max([*(len(line[i]) for line in lines), max(len(part) for part in heading.split(" p50"))])
-        needed[heading] = min(longest, WORDS.get(heading, longest)) + GAP
+        said = "\n".join([heading.replace(" p50", "\n"), *(line[i] for line in lines)])
+        longest = max(len(part) for part in said.split("\n"))
+        needed[heading] = min(longest, words.get(heading, longest)) + GAP
     left_out: list[str] = []
-    for heading in DROPPED:
+    for heading in dropped:
         if sum(needed.values()) <= width:
             break
         if needed.pop(heading, None) is not None:

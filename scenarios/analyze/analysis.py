@@ -215,6 +215,7 @@ def _measured(scenario: Scenario, summary: Mapping[str, Any]) -> Plant | None:
         slots=seen["slots"],
         residence_s=seen["residence_s"],
         dead_time_s=seen["dead_time_s"],
+        dead_times_s=tuple(seen.get("dead_times_s") or ()),  # a record of an older version has none
         residence_cv=1.0,
         stages=1,
         ceiling_per_s=scenario.admission.max_release_per_s,

@@ -22,6 +22,7 @@ class Plant:
     most that the door releases (None: no limit). `arrivals_per_s` None: work waits at the door for ever. `noisy` False:
     a fluid. `source` says where the numbers come from. `residences_s`: mean residence in an empty and in a full
     pool as an experiment found them, then at either end of its confidence (empty: one number holds throughout).
+    `dead_times_s`: those of turns at equally spaced ranks, where a run showed them (empty: all have the same).
     """
 
     slots: float
@@ -34,6 +35,7 @@ class Plant:
     noisy: bool
     source: str
     residences_s: tuple[tuple[float, float], ...] = ()
+    dead_times_s: tuple[float, ...] = ()
 
     def seen_by(self, scenario: Scenario, period_s: float) -> TandemModel:
         """Return the model with the delays of one law's telemetry and period in it."""

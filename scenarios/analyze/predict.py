@@ -8,6 +8,7 @@ import numpy as np
 
 from policies.design import describing, echo, loops, orbits, steady
 from policies.design.admission import TandemModel
+from policies.design.spread import spread_relay_orbit
 from policies.design.structure import OneForOne, RelayOnBusy, RelayOnWork, Smooth, Structure
 from scenarios.analyze import tolerance
 from scenarios.analyze.model import Plant
@@ -73,16 +74,8 @@ def _rate(plant: Plant) -> float:
 def _relay_on_busy(law: RelayOnBusy, plant: Plant, model: TandemModel) -> Prediction:
     if law.refuses and plant.arrivals_per_s is not None:
         plant = replace(plant, ceiling_per_s=min(_rate(plant), plant.arrivals_per_s))
-    made = {
-        "slots": plant.slots,
-        "residence_s": plant.residence_s,
-        "dead_time_s": model.loop_delay_s,
-        "open_at_turns": law.open_at_turns,
-        "close_at_turns": law.close_at_turns,
-        "rate_per_s": _rate(plant),
-    }
     loaded = _loaded(law, plant, model)
-    orbit = loaded[0] if loaded else orbits.relay_orbit(**made)
+    orbit = loaded[0] if loaded else _orbit(law, plant, model)
     if orbit is None:
         share = min(1.0, _rate(plant) * plant.residence_s / plant.slots)
         return Prediction(
@@ -101,7 +94,7 @@ def _relay_on_busy(law: RelayOnBusy, plant: Plant, model: TandemModel) -> Predic
         facts |= _describing(law, plant, model)
     # The fundamental of such a swing is about 0.8 of it, and that is what the verdict's floor is held against.
     return Prediction(
-        mechanism=f"relay through the dead time, {kind}: a limit cycle",
+        mechanism=f"relay through the dead time{_span(plant, model)}, {kind}: a limit cycle",
         verdict="limit_cycle" if 0.8 * amplitude > THRESHOLDS.amplitude_ratio else "steady",
         period_s=orbit.period_s,
         amplitude_ratio=amplitude,
@@ -113,6 +106,30 @@ def _relay_on_busy(law: RelayOnBusy, plant: Plant, model: TandemModel) -> Predic
         + max((abs((one.utilization_ratio or 0.0) - (orbit.utilization_ratio or 0.0)) for one in loaded), default=0.0),
         facts=facts,
     )
+
+
+def _spread(plant: Plant, model: TandemModel) -> bool:
+    # The integrated flow knows no sampling, so it is for loops whose pipeline is longer than the gate is late. In a
+    # shorter one the gate's samples and the turns' own noise make the lap, and neither form is right to a tenth.
+    return bool(plant.dead_times_s) and plant.dead_time_s > model.observation_s
+
+
+def _span(plant: Plant, model: TandemModel) -> str:
+    times = plant.dead_times_s
+    return f" ({times[0]:.3g} to {times[-1]:.3g} s from turn to turn)" if _spread(plant, model) else ""
+
+
+def _orbit(law: RelayOnBusy, plant: Plant, model: TandemModel) -> orbits.RelayOrbit | None:
+    made = {
+        "slots": plant.slots,
+        "residence_s": plant.residence_s,
+        "open_at_turns": law.open_at_turns,
+        "close_at_turns": law.close_at_turns,
+        "rate_per_s": _rate(plant),
+    }
+    if not _spread(plant, model):
+        return orbits.relay_orbit(dead_time_s=model.loop_delay_s, **made)
+    return spread_relay_orbit(dead_times_s=plant.dead_times_s, observation_s=model.observation_s, **made)
 
 
 def _loaded(law: RelayOnBusy, plant: Plant, model: TandemModel) -> list[orbits.RelayOrbit]:

@@ -63,9 +63,15 @@ def _joined(summaries: Sequence[Mapping[str, Any]], signal: str) -> dict[str, ob
     }
 
 
-def _plant(seen: Sequence[Mapping[str, float] | None]) -> dict[str, float] | None:
+def _plant(seen: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
     told = [one for one in seen if one]
-    return {name: fmean(one[name] for one in told) for name in told[0]} if len(told) == len(seen) else None
+    return {name: _mean([one[name] for one in told]) for name in told[0]} if len(told) == len(seen) else None
+
+
+def _mean(values: Sequence[Any]) -> float | list[float]:  # numbers, or lists of equal length
+    if isinstance(values[0], Sequence):
+        return [fmean(at) for at in zip(*values, strict=True)]
+    return fmean(values)
 
 
 def disagreements(predicted: Prediction, measured: Mapping[str, Any], declared: bool = True) -> list[str]:

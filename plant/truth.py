@@ -5,6 +5,8 @@ The workload writes it here when the turn arrives; the orchestrator and the laws
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from orchestrator.turn import TurnId
@@ -33,8 +35,8 @@ class Truths(dict[TurnId, TurnTruth]):
         What else the plant keeps by turn, from one call to the next.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, known: Mapping[TurnId, TurnTruth] = MappingProxyType({})) -> None:
+        super().__init__(known)
         self.beside: list[dict[TurnId, Any]] = []  # Any: instants, counts; nothing here reads them
 
     def forget(self, turn_id: TurnId) -> None:

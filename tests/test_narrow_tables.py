@@ -9,7 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from typer.testing import CliRunner
 
+from scenarios.analyze.analysis import Analysis
+from scenarios.analyze.prediction import Prediction
 from scenarios.cli import app
+from scenarios.cli.analyze import both_table
 from scenarios.cli.leaderboard import places_table
 from scenarios.leaderboard.ranking import Place
 from scenarios.report.suite_page import suite_table
@@ -46,6 +49,8 @@ def test_the_suites_names_stay_whole_and_its_columns_are_left_out_by_name(width:
         assert first.count(scenario) == 1 + own.count(scenario)
         assert set(own) <= set(first)
     assert any("99.8\N{NO-BREAK SPACE}%" in line and "1 of 1" in line for line in lines)
+    for number in ("63.2\N{NO-BREAK SPACE}s,", "12\N{NO-BREAK SPACE}%,"):
+        assert sum(number in line for line in lines) == sum(map(len, names.values()))
     left_out = "for want of width without: flaps, flips" in "\n".join(lines)
     assert left_out == (width == 80)
 
@@ -69,3 +74,17 @@ def test_the_leaderboard_shows_laws_and_intervals_whole() -> None:
     assert max(map(len, lines)) <= 80
     for text in (*names, "0.901 .. 0.923"):
         assert text in "\n".join(lines)
+
+
+def test_theory_and_run_stand_under_each_other_with_names_whole() -> None:
+    said = Prediction(mechanism="", verdict="limit_cycle", period_s=17.3312, amplitude_ratio=0.38243, damping_ratio=0.0)
+    ran = {**said.numbers(), "utilization_ratio": 0.7712}
+    found = [
+        Analysis(candidate=name, prediction=said, model=None, source="", measured=ran)
+        for name in ("inflight_credit_gate", "pi_without_anti_windup")
+    ]
+    lines = drawn(both_table(found, "title", 80), 80)
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines if "theory" in line] == [one.candidate for one in found]
+    assert sum("17.33 s" in line and "limit cycle" in line for line in lines) == 4
+    assert "for want of width without: damping" in "\n".join(lines)

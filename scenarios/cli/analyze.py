@@ -19,6 +19,7 @@ from scenarios.errors import UserError, nearest
 from scenarios.identify.cache import cached, cached_startup
 from scenarios.identify.identify import Identified, identify
 from scenarios.identify.startup import identify_startup
+from scenarios.report.table import fitted
 from scenarios.report.terminal import terminal
 from scenarios.schema.load import load
 from scenarios.schema.scenario import Scenario
@@ -108,14 +109,7 @@ def _show(found: list[Analysis], title: str) -> None:
     first = next((one for one in found if one.model is not None and one.source != MEASURED), None)
     if first is not None:
         typer.echo(_plant(first))
-    table = Table(title=title, title_justify="left")
-    for heading in ("candidate", "", "verdict", "period", "swing", "damping", "utilisation"):
-        table.add_column(heading, overflow="fold")
-    for one in found:
-        table.add_row(one.candidate, "theory", *_row(one.prediction.numbers()))
-        if one.measured is not None:
-            table.add_row("", "run", *_row(one.measured), end_section=True)
-    terminal().print(table)
+    terminal().print(both_table(found, title))
     for one in found:
         typer.echo(f"{one.candidate}: {one.prediction.mechanism}{_margins(one)}{_startup(one)}")
         if one.source == MEASURED:
@@ -127,6 +121,18 @@ def _show(found: list[Analysis], title: str) -> None:
             typer.echo(f"    {told}")
         if one.not_compared is not None:
             typer.echo(f"    not compared: {one.not_compared}")
+
+
+def both_table(found: Sequence[Analysis], title: str, width: int | None = None) -> Table:
+    """Return theory's line of each candidate and, where it was run, the run's; names stay whole where it is narrow."""
+    headings = ("candidate", "", "verdict", "period", "swing", "damping", "utilisation")
+    lines = []
+    for one in found:
+        lines.append((one.candidate, "theory", *_row(one.prediction.numbers())))
+        if one.measured is not None:
+            lines.append(("", "run", *_row(one.measured)))
+    wrap = {"": len("theory"), "verdict": len("quasi cycle")}
+    return fitted(headings, lines, lambda *_: "", dropped=("damping", "swing"), words=wrap, title=title, width=width)
 
 
 def _plant(one: Analysis) -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 import rich
 from rich import box
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -17,7 +20,7 @@ GOOD, BAD, MIXED = "green", "red", "yellow"
 # What a narrow terminal can do without, in this order; the verdict may wrap, the rest may not.
 DROPPED = ("TPOT p50 / p99", "TTFT p50 / p99", "goodput", "E2E p50 / p99", "theory")
 WORDS = {"verdict": 17, "theory": 17}
-GAP = 2
+GAP, EDGES = 2, 2
 # A ripple that costs less than this is worth a word and no alarm.
 HARMLESS_PERCENT = 2
 
@@ -88,10 +91,28 @@ def fitted(
         heading = headings[i].replace(" p50", "\np50")
         table.add_column(heading, justify="left" if wraps or i == 0 else "right", no_wrap=not wraps)
     for number, line in enumerate(lines):
-        # A number is not parted from its unit where a cell of words wraps.
-        cells = [(i, line[i].replace(" %", "\N{NO-BREAK SPACE}%").replace(" s,", "\N{NO-BREAK SPACE}s,")) for i in kept]
-        table.add_row(*(Text(cell, style=style(number, headings[i], line[i])) for i, cell in cells))
+        table.add_row(*(_Cell(line[i], style(number, headings[i], line[i])) for i in kept))
     return table
+
+
+class _Cell:
+    """A cell that parts no number from its unit where it wraps; rich would break at a no-break space too."""
+
+    def __init__(self, text: str, style: str) -> None:
+        self.text = text.replace(" %", "\N{NO-BREAK SPACE}%").replace(" s,", "\N{NO-BREAK SPACE}s,")
+        self.style = style
+
+    def __rich_measure__(self, _: Console, options: ConsoleOptions) -> Measurement:
+        lines = self.text.split("\n")
+        longest = max(len(word) for line in lines for word in line.split(" "))
+        return Measurement(longest, max(len(line) for line in lines)).with_maximum(options.max_width)
+
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
+        lines = self.text.split("\n")
+        if not options.no_wrap:
+            width = options.max_width
+            lines = [part for line in lines for part in wrap(line, width, break_on_hyphens=False) or [""]]
+        yield Text("\n".join(lines), style=self.style)
 
 
 def _too_many(
@@ -108,7 +129,7 @@ def _too_many(
         needed[heading] = min(longest, words.get(heading, longest)) + GAP
     left_out: list[str] = []
     for heading in dropped:
-        if sum(needed.values()) <= width:
+        if sum(needed.values()) + EDGES <= width:
             break
         if needed.pop(heading, None) is not None:
             left_out.append(heading)

@@ -21,7 +21,7 @@ from plant.desk import FrontDesk
 from plant.faults import FaultSpec, SlowedTimes
 from plant.fill import FillWorker
 from plant.job import Job
-from plant.links import SharedLink
+from plant.links import Link, SharedLink
 from plant.load_times import load_fails, load_span_s
 from plant.pool import Pool
 from plant.rack import ConfigurationSpec, PoolSpec, RackSpec, each, lay_out
@@ -86,7 +86,7 @@ class Fleet:
         self._clock, self._desk, self._load_stream = clock, desk, load_stream
         self.racks = each(racks)
         self.links = [SharedLink(clock, rack.uplink_bytes_per_s, rack.flow_bytes_per_s) for rack in self.racks]
-        self.storage_links: dict[str, SharedLink] = {}
+        self.storage_links: dict[str, Link] = {}
         self._storage_rates: dict[str, float] = {}
         self._links_changed: Callable[[], None] = lambda: None
         self.pools: dict[ConfigurationName, Pool] = {spec.name: Pool(spec) for spec in configurations}
@@ -216,7 +216,7 @@ class Fleet:
         return kv.worker is None or self.sites[kv.worker].epoch != kv.epoch
 
     # ------------------------------------------------ faults
-    def know_storage(self, links: Mapping[str, SharedLink], changed: Callable[[], None]) -> None:
+    def know_storage(self, links: Mapping[str, Link], changed: Callable[[], None]) -> None:
         """Learn the links of storage servers, which faults may name, and whom to tell when any link changes."""
         self.storage_links = dict(links)
         self._storage_rates = {name: link.rate_bytes_per_s for name, link in links.items()}

@@ -4,7 +4,8 @@ A move streams over all its links at once and ends with the slowest, never befor
 need, and `latency_s` after its last byte. A link that slows slows it; a link that stops holds it, unless another route
 is open: then what is left of it goes there. Nothing is sent twice.
 
-Its flows are quiet, so a move has one event: at the end that its links foresee, put off when others have joined them.
+A link either says when a flow will end or calls when it has, so a move has a timer of its own once the last of those
+that call has done so, or from the start where all foresee; it looks again then, as others may have joined.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from orchestrator.clock import Clock
-from plant.links import Flow, SharedLink
+from plant.links import Flow, Link
 
-Route = Sequence[SharedLink]
+Route = Sequence[Link]
 
 ROUNDING = 2e-15
 """An end so near the present, as a share of it, is now."""
@@ -78,33 +79,38 @@ class Move:
     def _check(self, _: None) -> None:
         """End, or wait on if others have since taken a share of a link."""
         self._entry = None
-        for link, flow in zip(self.route, self._flows):
-            if flow[5] < link.squeezed and flow[2] is not None:
-                due_s = self._due_s() + self._latency_s
-                if due_s > self._clock.now() * (1.0 + ROUNDING):
-                    if due_s < math.inf:
-                        self._entry = self._clock.at(due_s, self._check, None)
-                    return
-                break
+        now = self._clock.now()
+        due_s = self._due_s(now)
+        if due_s > now * (1.0 + ROUNDING):
+            self._wait(due_s)
+            return
         self.over = True
         if self._live is not None:
             del self._live[self]
         self._end(self)
 
-    def _due_s(self) -> float:
+    def _due_s(self, now: float) -> float:
         due_s = self._floor_s
         for link, flow in zip(self.route, self._flows):
-            end_s = link.foresee(flow)
+            end_s = flow[3] if flow[2] is None else link.foresee(flow, now)
             if end_s > due_s:
                 due_s = end_s
-        return due_s
+        return due_s + self._latency_s
+
+    def _wait(self, due_s: float) -> None:
+        if due_s < math.inf:
+            self._entry = self._clock.at(due_s, self._check, None)
+
+    def passed(self, _: None) -> None:
+        """A link has carried it: look again when it could have arrived."""
+        self._disarm()
+        now, floor_s = self._clock.now(), self._floor_s
+        self._entry = self._clock.at((now if now > floor_s else floor_s) + self._latency_s, self._check, None)
 
     def retime(self) -> None:
         """Look again: a link says that it may end earlier."""
         self._disarm()
-        due_s = self._due_s()
-        if due_s < math.inf:
-            self._entry = self._clock.at(due_s + self._latency_s, self._check, None)
+        self._wait(self._due_s(self._clock.now()))
 
     def _disarm(self) -> None:
         if self._entry is not None:
@@ -117,7 +123,7 @@ class Move:
 
     def left_source_s(self) -> float:
         """Return when the last byte left the first link, or will."""
-        return self.route[0].foresee(self._flows[0])
+        return self.route[0].foresee(self._flows[0], self._clock.now())
 
     def reroute(self) -> bool:
         """Send the rest another way if a link of this one has stopped and another is open; tell whether it was sent."""

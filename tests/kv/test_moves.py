@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -12,10 +13,11 @@ from hypothesis import strategies as st
 from orchestrator.turn import KvRun, WorkerId
 from plant.kv.fetch import Fetch
 from plant.kv.moves import Move
+from plant.kv.quiet import QuietLink
 from plant.kv.shelves import BUSY
 from plant.kv.spec import MEASURED_EFFICIENCY, KvSpec, TierSpec
 from plant.kv.tiered import TieredStore
-from plant.links import SharedLink
+from plant.links import Link, SharedLink
 from tests.kv.world import BLOCK, HeapClock, Session, turn
 
 MB = 1e6
@@ -25,17 +27,25 @@ def link(clock: HeapClock, rate: float) -> SharedLink:
     return SharedLink(clock, rate)  # type: ignore[arg-type]  # a heap is clock enough
 
 
+def quiet(clock: HeapClock, rate: float) -> QuietLink:
+    return QuietLink(clock, rate)  # type: ignore[arg-type]  # as above
+
+
+LINKS = pytest.mark.parametrize("make", [link, quiet])
+
+
 @given(
     sizes=st.lists(st.floats(1.0, 1e9), min_size=1, max_size=8),
     starts=st.lists(st.floats(0.0, 5.0), min_size=8, max_size=8),
     rates=st.tuples(st.floats(1e6, 1e9), st.floats(1e6, 1e9)),
+    makes=st.permutations((link, quiet)) | st.just((quiet, quiet)),
 )
 @settings(max_examples=60)
 def test_no_move_ends_before_its_bytes_at_line_rate(
-    sizes: list[float], starts: list[float], rates: tuple[float, float]
+    sizes: list[float], starts: list[float], rates: tuple[float, float], makes: Sequence[Callable[..., Link]]
 ) -> None:
     clock = HeapClock()
-    links = [link(clock, rate) for rate in rates]
+    links = [make(clock, rate) for make, rate in zip(makes, rates)]
     ends: dict[int, float] = {}
     for k, size in enumerate(sizes):
 
@@ -58,9 +68,10 @@ def test_a_large_object_is_striped_over_all_nics_and_reaches_the_measured_share_
     assert spec.object_bytes_per_s(20e6) == pytest.approx(MEASURED_EFFICIENCY * 25e9)  # too small for a second one
 
 
-def test_a_stopped_link_holds_a_move_and_lets_it_go_on_from_where_it_was() -> None:
+@LINKS
+def test_a_stopped_link_holds_a_move_and_lets_it_go_on_from_where_it_was(make: Callable[..., Link]) -> None:
     clock, ends = HeapClock(), []
-    only = link(clock, 10 * MB)
+    only = make(clock, 10 * MB)
     Move(clock, [[only]], 100 * MB, 0.0, 0.0, lambda move: ends.append(clock.now()))  # type: ignore[arg-type]
     clock.at(4.0, lambda _: only.set_rate(0.0), None)
     clock.at(9.0, lambda _: only.set_rate(10 * MB), None)
@@ -68,9 +79,10 @@ def test_a_stopped_link_holds_a_move_and_lets_it_go_on_from_where_it_was() -> No
     assert ends == [pytest.approx(15.0)]
 
 
-def test_what_is_left_of_a_move_goes_another_way_when_its_link_stops() -> None:
+@LINKS
+def test_what_is_left_of_a_move_goes_another_way_when_its_link_stops(make: Callable[..., Link]) -> None:
     clock, ends = HeapClock(), []
-    first, second = link(clock, 10 * MB), link(clock, 20 * MB)
+    first, second = make(clock, 10 * MB), make(clock, 20 * MB)
     move = Move(clock, [[first], [second]], 100 * MB, 0.0, 0.0, lambda move: ends.append(clock.now()))  # type: ignore[arg-type]
 
     def stop(_: object) -> None:

@@ -184,6 +184,42 @@ def test_returns_are_counted_by_age_even_after_the_state_was_discarded() -> None
     assert returns.returns(99, 1.0) == 0
 
 
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(("rests", "returns", "reads")), st.integers(0, 7), st.floats(0.0, 120.0)), max_size=60
+    )
+)
+def test_returns_are_those_of_a_recount_whenever_they_were_read(steps: list[tuple[str, int, float]]) -> None:
+    """Between readings nothing is counted twice, or forgotten before its time."""
+    edges, kinds = (10.0, 60.0, 300.0), ("tool", "human")
+    returns = Returns(edges)
+    waiting: dict[int, tuple[str, float]] = {}
+    ended: list[tuple[str, float, bool]] = []  # kind, age, came back
+    now_s = 0.0
+    for what, session, span_s in steps:
+        now_s += span_s
+        if what == "rests":
+            waiting[session] = (kinds[session % 2], now_s)
+            returns.rests(session, kinds[session % 2], now_s, 1.0, 7)
+        elif what == "returns":
+            kind, since_s = waiting.pop(session, ("", now_s))
+            if kind:
+                ended.append((kind, now_s - since_s, now_s - since_s <= edges[-1]))
+            assert returns.returns(session, now_s) == (7 if kind and ended[-1][2] else 0)
+        else:
+            for late in [s for s, (_, since_s) in waiting.items() if now_s - since_s > edges[-1]]:
+                kind, since_s = waiting.pop(late)
+                ended.append((kind, now_s - since_s, False))
+            ages = [*ended, *((kind, now_s - since_s, False) for kind, since_s in waiting.values())]
+            for row in returns.readings(now_s, lambda tokens: tokens):
+                own = [(age_s, back) for kind, age_s, back in ages if kind == row.kind]
+                starts = (-1.0, *edges[:-1])
+                assert row.idle == tuple(sum(age_s > start for age_s, _ in own) for start in starts)
+                assert row.reused == tuple(
+                    sum(back and low < age_s <= high for age_s, back in own) for low, high in zip(starts, edges)
+                )
+
+
 def test_a_rule_names_its_kind_alone() -> None:
     clock = HeapClock()
     kept = store(clock)

@@ -1,0 +1,154 @@
+"""Links that few share, and that need no timer: they say when a flow will end, instead of calling when it has.
+
+The same processor sharing as `plant.links`, without a cap for one flow. A flow that is alone on its link, as most are,
+costs a comparison and a list. Where several are, an end is worked out when its owner asks: a flow's end is known to be
+off as soon as somebody has joined since it was foreseen.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from math import fsum
+
+from orchestrator.clock import Clock
+from plant.links import ROUNDING, Flow, Owner
+
+UNFORESEEN = -1
+
+
+class QuietLink:
+    """A link that knows beforehand when its flows end.
+
+    A flow's last field is who had last joined when its end was foreseen.
+
+    Parameters
+    ----------
+    clock : Clock
+    bytes_per_s : float
+        Rate of the whole link; 0 stops it.
+
+    Attributes
+    ----------
+    live : int
+        Flows on the link when it was last brought up to date.
+    """
+
+    __slots__ = (
+        "_at_s", "_clock", "_flows", "_joined", "_sequence", "_served", "_solo", "live", "moved_bytes",
+        "rate_bytes_per_s",
+    )  # fmt: skip
+
+    def __init__(self, clock: Clock, bytes_per_s: float) -> None:
+        self._clock = clock
+        self.rate_bytes_per_s = bytes_per_s
+        self._flows: list[Flow] = []  # a heap
+        self._solo: Flow | None = None  # the only flow, and not yet in the heap
+        self._served = 0.0  # V, bytes per flow since the link was last idle
+        self._at_s = 0.0  # when V was last brought up to date
+        self._sequence = 0
+        self._joined = 0  # who last joined others: all before it get less each
+        self.live = 0
+        self.moved_bytes = 0.0
+
+    def enter(self, size_bytes: float, owner: Owner, now: float) -> Flow:
+        """Add a flow now. Return a handle for `leave`; its fourth field is the earliest that it may end."""
+        rate, solo = self.rate_bytes_per_s, self._solo
+        end_s = now + size_bytes / rate if rate > 0.0 else math.inf
+        if solo is not None and solo[3] <= now:  # the link is idle: one after the other has it alone
+            solo[2] = None
+            self.moved_bytes += solo[4]
+            self._at_s = now
+            sequence = solo[1]
+            self._solo = flow = [size_bytes, sequence, owner, end_s, size_bytes, sequence]
+            return flow
+        self._bring_up(now)
+        self._sequence = sequence = self._sequence + 1
+        self.live += 1
+        flow = [self._served + size_bytes, sequence, owner, end_s, size_bytes, sequence]
+        if self.live == 1:
+            self._solo = flow
+        else:
+            flow[5] = UNFORESEEN
+            self._joined = sequence
+            heapq.heappush(self._flows, flow)
+        return flow
+
+    def foresee(self, flow: Flow, now: float) -> float:
+        """Return when a flow ends if nobody joins (no earlier if somebody does), or ended; inf: the link is stopped."""
+        if flow[5] < self._joined and flow[2] is not None:
+            self._bring_up(now)
+            if flow[2] is not None:
+                flow[3], flow[5] = self._end_s(flow), self._sequence
+        end_s: float = flow[3]
+        return end_s
+
+    def _end_s(self, flow: Flow) -> float:
+        """Work out a flow's end: until then the link works for each only as long as for this one, and never idles."""
+        if self.rate_bytes_per_s <= 0.0:
+            return math.inf
+        tag, served = float(flow[0]), self._served
+        before = [other[0] - served for other in self._flows if other[0] < tag and other[2] is not None]
+        return self._at_s + (fsum(before) + (self.live - len(before)) * (tag - served)) / self.rate_bytes_per_s
+
+    def leave(self, flow: Flow) -> None:
+        """Take a flow off; its share goes to the others at once. Harmless after its end."""
+        now = self._clock.now()
+        self._bring_up(now)
+        if flow[2] is not None:
+            self.moved_bytes += flow[4] - max(0.0, flow[0] - self._served)
+            flow[2], flow[3] = None, now
+            self.live -= 1
+            self._tell()
+
+    def left_bytes(self, flow: Flow) -> float:
+        """Return what the link has still to carry of a flow; 0 after its end."""
+        self._bring_up(self._clock.now())
+        return 0.0 if flow[2] is None else max(0.0, float(flow[0]) - self._served)
+
+    def load(self) -> int:
+        """Return how many flows are on the link."""
+        self._bring_up(self._clock.now())
+        return self.live
+
+    def carried_bytes(self) -> float:
+        """Return what has passed so far, the flows under way included."""
+        self._bring_up(self._clock.now())
+        live = [flow for flow in self._flows if flow[2] is not None]
+        return self.moved_bytes + fsum(float(flow[4]) - max(0.0, float(flow[0]) - self._served) for flow in live)
+
+    def set_rate(self, bytes_per_s: float) -> None:
+        """Change the link's rate from now on; flows keep what they have moved."""
+        self._bring_up(self._clock.now())
+        self.rate_bytes_per_s = bytes_per_s
+        self._tell()
+
+    def _tell(self) -> None:
+        """Let the owners know that their flows may end earlier than was said."""
+        told = [flow for flow in self._flows if flow[2] is not None]
+        self._sequence = self._joined = self._sequence + 1  # no end holds that was foreseen before
+        for flow in told:
+            if flow[2] is not None:
+                flow[2].retime()
+
+    def _bring_up(self, now: float) -> None:
+        """Bring V up to date, ending the flows whose last byte has passed, each at its own instant."""
+        flows, served, at_s, live = self._flows, self._served, self._at_s, self.live
+        if self._solo is not None:
+            heapq.heappush(flows, self._solo)
+            self._solo = None
+        while flows:
+            flow = flows[0]
+            if flow[2] is not None:
+                share = self.rate_bytes_per_s / live
+                upto = served + (now - at_s) * share
+                if flow[0] > upto * (1.0 + ROUNDING) + share * now * ROUNDING:
+                    served = upto
+                    break
+                if share > 0.0:
+                    at_s = min(now, at_s + (flow[0] - served) / share)
+                flow[2], flow[3], served = None, at_s, flow[0]
+                self.moved_bytes += flow[4]
+                live -= 1
+            heapq.heappop(flows)
+        self._served, self._at_s, self.live = served if live else 0.0, now, live

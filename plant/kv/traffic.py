@@ -17,6 +17,7 @@ from orchestrator.clock import Clock
 from orchestrator.rng import mix
 from orchestrator.turn import WorkerId
 from plant.kv.moves import Move, Route
+from plant.kv.quiet import QuietLink
 from plant.kv.spec import NETWORK, NODE, SSD, KvSpec, TierSpec
 from plant.links import SharedLink
 
@@ -44,7 +45,7 @@ class Traffic:
         self.network = self._servers(spec.network)
         self.ssd = self._servers(spec.ssd)
         servers = len(self.network) or 1
-        self._hosts: dict[WorkerId, list[SharedLink]] = {}
+        self._hosts: dict[WorkerId, list[QuietLink]] = {}
         self._single = spec.replicas == 1
         # Where there is one copy, the way is made once for each pair of server and worker.
         self._server = lru_cache(1 << 16)(lambda key: mix(key, 0) % servers)
@@ -58,27 +59,28 @@ class Traffic:
             SSD: spec.per_object_s + (spec.ssd.latency_s if spec.ssd is not None else 0.0),
         }
         self._write_latency_s = self._latency_s[NETWORK] + self._node_latency_s
-        self._object_bytes_per_s = spec.object_bytes_per_s
+        self._full_bytes = spec.nics * spec.stripe_bytes  # an object so large is striped over all NICs
+        self._full_bytes_per_s = spec.object_bytes_per_s(self._full_bytes)
         self.rerouted = 0
         self.moved_bytes: dict[str, float] = {"fetch": 0.0, "stage": 0.0, "drain": 0.0, "demote": 0.0}
 
-    def _servers(self, tier: TierSpec | None) -> list[SharedLink]:
+    def _servers(self, tier: TierSpec | None) -> list[QuietLink]:
         if tier is None or math.isinf(tier.bytes_per_s):
             return []
         rate = tier.bytes_per_s * self._spec.efficiency_ratio
-        return [SharedLink(self._clock, rate) for _ in range(tier.servers)]
+        return [QuietLink(self._clock, rate) for _ in range(tier.servers)]
 
-    def _host(self, worker: WorkerId) -> list[SharedLink]:
+    def _host(self, worker: WorkerId) -> list[QuietLink]:
         """Return the link between a worker and its node's DRAM; [] where it takes no time."""
         links = self._hosts.get(worker)
         if links is None:
             node = self._spec.node
             links = self._hosts[worker] = []
             if node is not None and node.bytes_per_s < math.inf:
-                links.append(SharedLink(self._clock, node.bytes_per_s * self._spec.efficiency_ratio))
+                links.append(QuietLink(self._clock, node.bytes_per_s * self._spec.efficiency_ratio))
         return links
 
-    def named(self) -> dict[str, SharedLink]:
+    def named(self) -> dict[str, QuietLink]:
         """Return the storage servers' links by name, as faults name them."""
         rows = (("network", self.network), ("ssd", self.ssd))
         return {f"{tier}.{n}": link for tier, links in rows for n, link in enumerate(links)}
@@ -115,7 +117,7 @@ class Traffic:
         """Return the host link, where what comes in goes through CPU memory."""
         return self._host(worker) if self._spec.placement == "cpu" else []
 
-    def _one(self, key: int, servers: Sequence[SharedLink]) -> Route:
+    def _one(self, key: int, servers: Sequence[QuietLink]) -> Route:
         """Return the link of the one server that keeps a context; none where it takes no time."""
         return (servers[mix(key, 0) % len(servers)],) if servers else ()
 
@@ -127,18 +129,23 @@ class Traffic:
         first = self._server(key)
         own = [servers[(first + k) % len(servers)] for k in range(min(self._spec.replicas, len(servers)))]
         if len(own) > 1:
-            own.sort(key=SharedLink.load)
+            own.sort(key=QuietLink.load)
         return [(link,) for link in own]
 
     # ------------------------------------------------ moves
+    def _alone_s(self, size_bytes: float) -> float:
+        """Return the seconds that an object needs at least, striped over as many NICs as it feeds."""
+        if size_bytes >= self._full_bytes:
+            return size_bytes / self._full_bytes_per_s
+        return size_bytes / self._spec.object_bytes_per_s(size_bytes)
+
     def fetch(
         self, key: int, tier: int, worker: WorkerId, source: WorkerId, size_bytes: float, end: Callable[[Move], object]
     ) -> Move:
         """Bring state to a worker."""
         self.moved_bytes["fetch"] += size_bytes
         routes = self._fetch_routes(key, tier, worker, source)
-        floor_s = size_bytes / self._object_bytes_per_s(size_bytes)
-        return Move(self._clock, routes, size_bytes, self._latency_s[tier], floor_s, end, self._live)
+        return Move(self._clock, routes, size_bytes, self._latency_s[tier], self._alone_s(size_bytes), end, self._live)
 
     def stage(self, worker: WorkerId, size_bytes: float, end: Callable[[Move], object]) -> Move:
         """Copy new state from a worker's accelerators into its node's DRAM."""
@@ -150,7 +157,7 @@ class Traffic:
         self.moved_bytes["drain"] += size_bytes * self._spec.replicas
         servers = [link for way in self._copies(key) for link in way]
         route = [*self._ups[self._rack_of(worker)], *servers]
-        floor_s = size_bytes / self._object_bytes_per_s(size_bytes)
+        floor_s = self._alone_s(size_bytes)
         return Move(self._clock, [route], size_bytes, self._latency_s[NETWORK], floor_s, end, self._live)
 
     def write(self, key: int, worker: WorkerId, size_bytes: float, end: Callable[[Move], object]) -> Move:
@@ -159,7 +166,7 @@ class Traffic:
         moved["stage"] += size_bytes
         moved["drain"] += size_bytes * self._spec.replicas
         routes = self._writes(self._server(key), worker) if self._single else self._write_routes(key, worker)
-        floor_s = size_bytes / self._object_bytes_per_s(size_bytes)
+        floor_s = self._alone_s(size_bytes)
         return Move(self._clock, routes, size_bytes, self._write_latency_s, floor_s, end, self._live)
 
     def demote(self, key: int, size_bytes: float, end: Callable[[Move], object]) -> Move:
@@ -187,7 +194,7 @@ class Traffic:
         """Estimate a fetch's seconds, were it to begin now and the links to stay as busy as they are."""
         best = math.inf
         for route in self._fetch_routes(key, tier, worker, source):
-            rate = self._object_bytes_per_s(size_bytes)
+            rate = self._spec.object_bytes_per_s(size_bytes)
             for link in route:
                 rate = min(rate, link.rate_bytes_per_s / (link.load() + 1))
             best = min(best, size_bytes / rate if rate > 0.0 else math.inf)
@@ -197,8 +204,8 @@ class Traffic:
         """Yield (link, bytes carried so far); the hosts' links as one."""
         for name, link in self.named().items():
             yield name, link.carried_bytes()
-        for rack, link in enumerate(self._uplinks):
-            yield f"uplink.{rack}", link.carried_bytes()
+        for rack, uplink in enumerate(self._uplinks):
+            yield f"uplink.{rack}", uplink.carried_bytes()
         hosts = [link for links in self._hosts.values() for link in links]
         if hosts:
             yield "hosts", fsum(link.carried_bytes() for link in hosts)

@@ -199,7 +199,7 @@ class Cluster:
         """Return the stored tokens of the turn's context; at least one token of a prompt is always computed."""
         if not turn.context.runs:
             return 0
-        return min(self._store.match(turn.context), turn.prompt_tokens - 1)
+        return min(self._store.match(turn.context, turn.session_id), turn.prompt_tokens - 1)
 
     def holding(self, prefix: KvChain) -> Sequence[tuple[WorkerId, int]]:
         """Return the workers that last decoded and last filled this context, and the tokens kept of it."""

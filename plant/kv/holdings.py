@@ -91,7 +91,7 @@ class Holdings:
             self.node_bytes[context.node] += grown
             context.node_bytes += grown
         context.extra_bytes = size_bytes
-        return max(0, grown)
+        return grown if grown > 0 else 0
 
     def charge(self, context: Context, size_bytes: int) -> None:
         """Count bytes in the DRAM of the node where a context's worker is."""

@@ -18,8 +18,11 @@ from plant.kv.shelves import BUSY
 class KvStore(Protocol):
     """Finds, brings and keeps contexts."""
 
-    def match(self, chain: KvChain) -> int:
-        """Return the tokens of the longest leading part of the chain that is stored and can be resumed."""
+    def match(self, chain: KvChain, session: int | None = None) -> int:
+        """Return the tokens of the longest leading part of the chain that is stored and can be resumed.
+
+        `session`: whose next context this is, if it is known.
+        """
         ...
 
     def near(self, chain: KvChain) -> Sequence[WorkerId]:
@@ -82,7 +85,7 @@ class FlatStore:
         self._filled: dict[int, WorkerId] = {}  # by scope
         self._decoded: dict[int, WorkerId] = {}
 
-    def match(self, chain: KvChain) -> int:
+    def match(self, chain: KvChain, session: int | None = None) -> int:
         """Return the tokens of the longest leading part of the chain that is stored."""
         blocks = 0
         for scope, first, length in chain.runs:

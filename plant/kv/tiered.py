@@ -29,7 +29,7 @@ from plant.links import SharedLink
 READ_EVERY_S = 10.0
 """Tier figures are gathered no more often; the law that reads them acts in minutes."""
 REUSE_EVERY_S = 60.0
-"""Nor figures of reuse: they cost a step for every context at rest."""
+"""Nor figures of reuse."""
 
 
 class TieredStore:
@@ -71,9 +71,13 @@ class TieredStore:
         self._recent: tuple[TierReading, ...] = ()
 
     # ------------------------------------------------ questions
-    def match(self, chain: KvChain) -> int:
-        """Return the tokens of the longest leading part of the chain that is kept and can be resumed."""
-        found = self.tree.match_blocks(chain)
+    def match(self, chain: KvChain, session: int | None = None) -> int:
+        """Return the tokens of the longest leading part of the chain that is kept and can be resumed.
+
+        What a session's next context has in common with its last one is kept as long as that is.
+        """
+        last = None if session is None else self.keep.contexts.get(session)
+        found = self.tree.match_blocks(chain, 0 if last is None else shared_with(last, chain))
         if self.spec.snapshot_bytes:
             found = self.tree.resumable_blocks(chain, found)
         tokens = found * chain.block_tokens

@@ -98,11 +98,15 @@ class BlobTree:
         return (blob for row in self._rows.values() for blob in row.blobs)
 
     # ------------------------------------------------ finding
-    def match_blocks(self, chain: KvChain) -> int:
-        """Return how many leading blocks of the chain are kept somewhere."""
-        found = 0
+    def match_blocks(self, chain: KvChain, known: int = 0) -> int:
+        """Return how many leading blocks of the chain are kept somewhere; the first `known` are, for sure."""
+        found = at = 0
         rows = self._rows
         for scope, first, blocks in chain.runs:
+            at += blocks
+            if at <= known:
+                found = at
+                continue
             row = rows.get(scope)
             if row is None:
                 return found

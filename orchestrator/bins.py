@@ -39,20 +39,22 @@ class Rows:
 class Note(Rows):
     """The numbers of one law's readings, or of its commands; a message stands until the next one."""
 
-    __slots__ = ("_message", "_read", "_row")
+    __slots__ = ("_read", "_row", "_written", "message")
 
     def __init__(self, prefix: str, message: Readings | Commands, first: int) -> None:
         kinds = {f.name: str(f.type).split(" | ") for f in fields(message)}
         own = [name for name, kind in kinds.items() if NUMBERS.issuperset(kind)]
         super().__init__([f"{prefix}.{name}" for name in own], first)
         self._read: Callable[[Any], Any] = attrgetter("__class__", *own)  # never one name alone: always a tuple
-        self._message: object = None
+        self.message = message  # the last one
+        self._written: object = None
         self._row = array("d")
 
-    def take(self, message: Readings | Commands) -> None:
+    def close(self) -> None:
         """Add the row of a bin."""
-        if message is not self._message:
-            self._message = message
+        message = self.message
+        if message is not self._written:
+            self._written = message
             self._row = array("d", [NAN if value is None else value for value in self._read(message)[1:]])
         self.flat.extend(self._row)
 
@@ -79,16 +81,20 @@ class Bins:
         }
         self.gauges: dict[str, Callable[[], float]] = {}
         self._rows: Rows | None = None
-        self._notes: dict[str, Note] = {}
+        self._seen: dict[Slot, Note] = {}
+        self._said: dict[Slot, Note] = {}
+        self._notes: list[Note] = []  # all of these
         self._count = 0
         self._totals = (0, 0, 0)
-        self._seen: dict[Slot, Readings] = {}
-        self._said: dict[Slot, Commands] = {}
 
     def saw(self, slot: Slot, reading: Readings, command: Commands) -> None:
         """Note what a law saw and said; the last one in a bin is kept."""
-        self._seen[slot] = reading
-        self._said[slot] = command
+        if slot not in self._seen:
+            self._seen[slot] = Note(f"seen.{slot}", reading, self._count)
+            self._said[slot] = Note(f"command.{slot}", command, self._count)
+            self._notes = [*self._seen.values(), *self._said.values()]
+        self._seen[slot].message = reading
+        self._said[slot].message = command
 
     def close(self, start_s: float, end_s: float) -> None:
         """Close the bin `[start_s, end_s]`."""
@@ -97,9 +103,9 @@ class Bins:
         slots, ledger = self._slots(), self._ledger
         row = [start_s]
         for level in self.levels.values():
-            mean, low, high = level.close(start_s, end_s)
-            row += (mean, low, high)
+            row += (own := level.close(start_s, end_s))
             if level is self._decoding:
+                mean, low, high = own
                 scale = 1.0 / slots if slots else NAN
                 row += (mean * scale, low * scale, high * scale)
         for read in self.gauges.values():
@@ -109,10 +115,8 @@ class Bins:
         self._totals = totals = (ledger.arrived, ledger.released, ledger.retired)
         row += (totals[0] - arrived, totals[1] - admitted, totals[2] - retired, slots)
         self._rows.flat.fromlist(row)
-        for slot, reading in self._seen.items():
-            self._note("seen", slot, reading)
-        for slot, command in self._said.items():
-            self._note("command", slot, command)
+        for note in self._notes:
+            note.close()
         self._count += 1
 
     def pending(self) -> bool:
@@ -128,17 +132,10 @@ class Bins:
             names += _three(name)
         return [*names, "arrived_turns", "admitted_turns", "retired_turns", "slots"]
 
-    def _note(self, what: str, slot: Slot, message: Readings | Commands) -> None:
-        prefix = f"{what}.{slot}"
-        note = self._notes.get(prefix)
-        if note is None:
-            note = self._notes[prefix] = Note(prefix, message, self._count)
-        note.take(message)
-
     def columns(self) -> dict[str, array[float]]:
         """Return every column, in the order in which they were first measured; what never was is left out."""
         columns = {} if self._rows is None else self._rows.columns()
-        noted = [column for note in self._notes.values() for column in note.columns().items()]
+        noted = [column for note in self._notes for column in note.columns().items()]
         begins = {name: next((k for k, value in enumerate(values) if value == value), None) for name, values in noted}
         measured = [(name, values) for name, values in noted if begins[name] is not None]
         measured.sort(key=lambda column: begins[column[0]] or 0)

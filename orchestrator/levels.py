@@ -7,18 +7,6 @@ so a change costs two additions, and a bin closes in constant time, whatever hap
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from orchestrator.turn import new
-
-
-class Bin(NamedTuple):
-    """Time-weighted mean, and the extremes, of a level within one bin."""
-
-    mean: float
-    low: float
-    high: float
-
 
 class Level:
     """A piecewise constant value with its mean, minimum and maximum since the bin began."""
@@ -43,8 +31,11 @@ class Level:
         if value != self.value:
             self.add(value - self.value, now_s)
 
-    def close(self, start_s: float, end_s: float) -> Bin:
-        """Return the bin `[start_s, end_s]` and begin the next one; a bin of no width has the present value."""
+    def close(self, start_s: float, end_s: float) -> tuple[float, float, float]:
+        """Return mean, low and high in the bin `[start_s, end_s]`, and begin the next one.
+
+        A bin of no width has the present value.
+        """
         value = self.value
         width_s = end_s - start_s
         mean = (value * end_s - self.first * start_s - self.moment) / width_s if width_s > 0.0 else value
@@ -55,4 +46,4 @@ class Level:
             mean = low
         elif mean > high:
             mean = high
-        return new(Bin, (mean, low, high))
+        return mean, low, high

@@ -174,8 +174,8 @@ def test_a_levels_bin_is_its_time_weighted_mean_and_its_extremes(
         seen.append(int(level.value))
     end_s = now_s + 1.0
     area += level.value
-    found = level.close(start_s, end_s)
-    assert found.mean == pytest.approx(area / (end_s - start_s), abs=1e-4)
-    assert (found.low, found.high) == (min(seen), max(seen))
+    mean, low, high = level.close(start_s, end_s)
+    assert mean == pytest.approx(area / (end_s - start_s), abs=1e-4)
+    assert (low, high) == (min(seen), max(seen))
     again = level.close(end_s, end_s + 2.0)
     assert again == (seen[-1], seen[-1], seen[-1])

@@ -78,8 +78,8 @@ class Journey:
         try:
             while True:
                 try:
-                    worker, filled = await self._fill(turn, again)
-                    await self._decode(turn, worker, filled, again)
+                    worker, kv = await self._fill(turn, again)
+                    await self._decode(turn, worker, kv, again)
                     break
                 except (WorkerLost, RebuildNeeded) as error:  # its KV state is gone: fill again from the text
                     if turn.retries >= self._retries:
@@ -110,8 +110,8 @@ class Journey:
         if turn.stage is READY:
             self._ledger.move(turn, FILLING, now_s)
 
-    async def _fill(self, turn: Turn, again: bool) -> tuple[Worker | None, Filled]:
-        """Fill on some worker. An aggregated worker is kept: its slot and memory serve the decode too."""
+    async def _fill(self, turn: Turn, again: bool) -> tuple[Worker | None, KvRef]:
+        """Fill on some worker; return the state. An aggregated one is kept: its slot and memory serve the decode."""
         pool = self._fill_pool(turn)
         place = pool.place(turn, again) or pool.line_up(turn, again)
         try:
@@ -144,9 +144,9 @@ class Journey:
         finally:
             if not kept:
                 worker.free(turn)
-        _, turn.fill_started_s, turn.cached_tokens = filled
+        kv, turn.fill_started_s, turn.cached_tokens = filled
         self._ledger.move(turn, READY, now_s)
-        return (worker if kept else None), filled
+        return (worker if kept else None), kv
 
     def _fill_pool(self, turn: Turn) -> Pool:
         prefill, midfill = self._prefill_pool, self._midfill_pool
@@ -164,12 +164,12 @@ class Journey:
             worker.serve()
         return future
 
-    async def _decode(self, turn: Turn, held: Worker | None, filled: Filled, again: bool) -> None:
+    async def _decode(self, turn: Turn, held: Worker | None, filled: KvRef, again: bool) -> None:
         """Decode to the end, through any preemptions and moves."""
         view, plant, ledger, pool = turn.view, self._plant, self._ledger, self._decode_pool
         ready = self._ready if held is None else None  # the place in the buffer that the turn holds
         back: Future[Worker] | None = None  # a preempted or moving turn's place at the head of the line
-        kv = filled.kv
+        kv = filled
         left: Worker | None = None  # a worker that drains, and holds the turn's state until it has been moved
         try:
             while True:
@@ -211,7 +211,7 @@ class Journey:
                     return
                 except Preempted:
                     ledger.preempt(turn, self._clock.now())
-                    kv = NO_PREFIX if worker.aggregated else filled.kv
+                    kv = NO_PREFIX if worker.aggregated else filled
                     back = pool.line_up(turn, first=True)
                 except Evicted as sent:
                     if not worker.hands_over:  # its state is given up

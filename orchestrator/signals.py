@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from orchestrator.turn import ClassName, ConfigurationName
@@ -268,7 +267,6 @@ class PlantReading(NamedTuple):
     pools: Mapping[ConfigurationName, PoolReading]
     tiers: tuple[TierReading, ...] = ()
     reuse: tuple[ReuseReading, ...] = ()
-    extra: Mapping[str, float] = MappingProxyType({})
 
 
 Readings = AdmissionReading | BatchReading | CapacityReading | DemandReading | RetentionReading

@@ -12,6 +12,7 @@ from orchestrator.clock import SLEEP, Clock
 from orchestrator.ledger import DECODING, FILLING, READY, WAITING, Ledger
 from orchestrator.rng import uniform
 from orchestrator.signals import PlantReading, PoolReading
+from orchestrator.turn import new
 
 _NORMAL = NormalDist()
 
@@ -66,26 +67,29 @@ class Sample(NamedTuple):
 def take_sample(now_s: float, ledger: Ledger, slots: int, oldest_s: float | None, plant: PlantReading) -> Sample:
     """Read every counter as it stands."""
     levels = ledger.levels
-    return Sample(
-        now_s,
-        int(levels[WAITING].value),
-        int(levels[FILLING].value),
-        int(levels[READY].value),
-        int(levels[DECODING].value),
-        int(ledger.in_flight.value),
-        slots,
-        ledger.arrived,
-        ledger.released,
-        ledger.retired,
-        ledger.preempted,
-        ledger.prompt_tokens,
-        ledger.ttft_sum_s,
-        ledger.ttft_count,
-        ledger.tpot_sum_s,
-        ledger.tpot_count,
-        oldest_s,
-        tuple([ClassSample(c.backlog, c.in_flight, c.arrived, c.retired) for c in ledger.classes]),
-        plant,
+    return new(
+        Sample,
+        (
+            now_s,
+            int(levels[WAITING].value),
+            int(levels[FILLING].value),
+            int(levels[READY].value),
+            int(levels[DECODING].value),
+            int(ledger.in_flight.value),
+            slots,
+            ledger.arrived,
+            ledger.released,
+            ledger.retired,
+            ledger.preempted,
+            ledger.prompt_tokens,
+            ledger.ttft_sum_s,
+            ledger.ttft_count,
+            ledger.tpot_sum_s,
+            ledger.tpot_count,
+            oldest_s,
+            tuple([new(ClassSample, (c.backlog, c.in_flight, c.arrived, c.retired)) for c in ledger.classes]),
+            plant,
+        ),
     )
 
 

@@ -16,7 +16,7 @@ from orchestrator.clock import Clock
 from orchestrator.errors import ContextOverflow, Evicted, SteadyflowError, WorkerLost
 from orchestrator.ports import Applied, Filled, PlantFact, Ready, Retired, Staged
 from orchestrator.signals import BatchCommand, PlantReading, RetentionCommand, Role
-from orchestrator.turn import ConfigurationName, KvChain, KvRef, TurnId, TurnView, WorkerId, new
+from orchestrator.turn import EMPTY_CHAIN, ConfigurationName, KvChain, KvRef, TurnId, TurnView, WorkerId, new
 from plant.aggregated import AggregatedBatch
 from plant.desk import FrontDesk
 from plant.faults import FaultSpec
@@ -95,14 +95,15 @@ class Cluster:
         engine = site.engine
         if engine is None or not site.fills:
             return self._refused(site, "fill")
-        generated = self._progress.pop(turn.turn_id, 0) if self._progress and site.decodes else 0
-        context = turn.prompt_tokens + generated
+        turn_id, _, _, _, _, _, prompt_tokens, chain = turn
+        generated = self._progress.pop(turn_id, 0) if self._progress and site.decodes else 0
+        context = prompt_tokens + generated
         spec = site.spec
         if spec.kv_capacity_tokens is not None and context + site.decodes > spec.kv_capacity_tokens:
             return self._failed(ContextOverflow(f"{context} tokens do not fit worker {worker}"))
-        cached = self.cached_tokens(turn)
-        headroom = spec.headroom_tokens
-        job = Job(turn, self._truths[turn.turn_id], site, True, context - cached, cached, generated, headroom)
+        cached = self.cached_tokens(turn) if chain is not EMPTY_CHAIN else 0
+        truth, headroom = self._truths[turn_id], spec.headroom_tokens
+        job = Job(turn, truth, site, True, context - cached, cached, generated, headroom)
         work = job.promise(self._loop)
         if self.tiers is not None:
             job.fetch = self._store.fetch(turn, cached, worker, self._fetched, (job, site.epoch))
@@ -218,20 +219,22 @@ class Cluster:
     def read(self) -> PlantReading:
         """Return the counters as they stand; O(pools)."""
         now = self._clock.now()
-        extra = {
-            "prompt_tokens_total": float(self._desk.prompt_tokens),
-            "hit_tokens_total": float(self._desk.hit_tokens),
-            "staged_bytes_total": self._moved_bytes,
-            "late_facts_total": float(self._desk.late),
-            "overflow_total": float(self._desk.overflows),
-        }
         pools = {name: pool.reading(now) for name, pool in self.pools.items()}
         tiers = self.tiers
         if tiers is None:
-            return PlantReading(at_s=now, pools=pools, extra=extra)
-        return PlantReading(
-            at_s=now, pools=pools, tiers=tiers.recent(lambda: hbm(pools, tiers.spec)), reuse=tiers.reuse(), extra=extra
-        )
+            return new(PlantReading, (now, pools, (), ()))
+        return new(PlantReading, (now, pools, tiers.recent(lambda: hbm(pools, tiers.spec)), tiers.reuse()))
+
+    def totals(self) -> dict[str, float]:
+        """Return sums since the start: prompt tokens, those found stored, bytes staged, late facts, overflows."""
+        desk = self._desk
+        return {
+            "prompt_tokens": desk.prompt_tokens,
+            "hit_tokens": desk.hit_tokens,
+            "staged_bytes": self._moved_bytes,
+            "late_facts": desk.late,
+            "overflows": desk.overflows,
+        }
 
     def facts(self) -> Iterator[PlantFact]:
         """Yield, once each, the facts since the last call; the first call yields every worker as joined."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from orchestrator.errors import ContextOverflow, Evicted, Preempted, WorkerLost
 from orchestrator.ports import Filled, Retired
-from orchestrator.turn import KvRef, TurnId, new
+from orchestrator.turn import EMPTY_CHAIN, KvRef, TurnId, new
 from plant.job import Job, Place
 from plant.kv.shelves import BUSY, UNKNOWN
 from plant.kv.store import KvStore
@@ -45,7 +45,7 @@ class FrontDesk:
 
     def filled(self, job: Job) -> None:
         """Tell that the first token exists."""
-        work, turn = job.work, job.turn
+        work = job.work
         if work is None:
             return
         prompt = job.prompt_tokens
@@ -55,15 +55,17 @@ class FrontDesk:
         if job.fetch is not None and job.fetch.done_s is not None:
             job.fetch = None  # it knows its job: a cycle of references would outlive both
         place = job.place.id
-        self._store.put(turn, prompt, place, BUSY)
+        chain = job.chain
+        if chain is not EMPTY_CHAIN:
+            self._store.put(job.turn, prompt, place, BUSY)
         if self.lying is not None:
             self.lying[job.turn_id] = self._now()
-        kv = new(KvRef, (turn.context, prompt, place))
+        kv = new(KvRef, (chain, prompt, place))
         work.set_result(new(Filled, (kv, job.started_s, job.cached_tokens)))
 
     def retired(self, job: Job) -> None:
         """Tell that the turn has ended, and keep its context."""
-        work, turn = job.work, job.turn
+        work = job.work
         if work is None:
             return
         job.work = None
@@ -72,9 +74,11 @@ class FrontDesk:
         pool.served_total += 1
         pool.tokens_total += output
         pool.context_total += prompt + output // 2
-        self._store.put(turn, prompt + output - 1, place.id, job.waits_for or UNKNOWN)
+        chain = job.chain
+        if chain is not EMPTY_CHAIN:
+            self._store.put(job.turn, prompt + output - 1, place.id, job.waits_for or UNKNOWN)
         self._truths.pop(job.turn_id, None)
-        kv = new(KvRef, (turn.context, prompt + output - 1, place.id))
+        kv = new(KvRef, (chain, prompt + output - 1, place.id))
         work.set_result(new(Retired, (job.joined_s, output, kv)))
 
     def preempted(self, job: Job, generated_tokens: int, *, alone: bool) -> None:

@@ -56,6 +56,8 @@ class Job:
 
     Attributes
     ----------
+    turn_id, prompt_tokens, chain
+        As in `turn`: a slot is read several times as fast as a NamedTuple's field.
     context_tokens : int
         Positions that the turn holds once it may decode: the prompt, and what it had generated before a preemption.
     missing_tokens : int
@@ -80,6 +82,7 @@ class Job:
 
     __slots__ = (
         "cached_tokens",
+        "chain",
         "context_tokens",
         "fetch",
         "filling",
@@ -113,9 +116,8 @@ class Job:
         headroom_tokens: int,
     ) -> None:
         self.turn, self.place = turn, place
-        self.turn_id, self.prompt_tokens = turn.turn_id, turn.prompt_tokens
-        self.output_tokens, self.service_s = truth.output_tokens, truth.service_s
-        self.waits_for = truth.waits_for
+        self.turn_id, _, _, _, _, _, self.prompt_tokens, self.chain = turn
+        self.output_tokens, _, self.service_s, self.waits_for = truth
         self.fetch: Fetching | None = None
         self.context_tokens = context_tokens = self.prompt_tokens + generated_tokens
         self.missing_tokens = missing_tokens

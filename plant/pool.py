@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from orchestrator.signals import FILL_ROLES, PoolReading, Role
+from orchestrator.turn import new
 from plant.rack import ConfigurationSpec
 
 
@@ -72,23 +73,27 @@ class Pool:
         """Return the counters as they stand at `now_s`."""
         spec = self.spec
         capacity = spec.kv_capacity_tokens
-        return PoolReading(
-            configuration=spec.name,
-            role=spec.role,
-            active_workers=self.active,
-            pending_workers=self.pending,
-            draining_workers=0,
-            slots=self.active * (spec.slots if spec.slots is not None else 0),
-            busy_slots=self.busy_slots,
-            queued_turns=self.queued_turns,
-            queued_tokens=self.queued_tokens,
-            served_total=self.served_total,
-            tokens_total=self.tokens_total,
-            preempted_total=self.preempted_total,
-            kv_used_tokens=None if capacity is None else self.kv_used_tokens(now_s),
-            kv_capacity_tokens=None if capacity is None else capacity * self.active,
-            step_s=self.step_sum_s / self.stepping if self.stepping else None,
-            service_per_worker_per_s=self.service_per_worker_per_s(),
+        active, draining = self.active, 0
+        return new(
+            PoolReading,
+            (
+                spec.name,
+                spec.role,
+                active,
+                self.pending,
+                draining,
+                active * (spec.slots or 0),
+                self.busy_slots,
+                self.queued_turns,
+                self.queued_tokens,
+                self.served_total,
+                self.tokens_total,
+                self.preempted_total,
+                None if capacity is None else self.kv_used_tokens(now_s),
+                None if capacity is None else capacity * active,
+                self.step_sum_s / self.stepping if self.stepping else None,
+                self.service_per_worker_per_s(),
+            ),
         )
 
     def service_per_worker_per_s(self) -> float | None:

@@ -96,9 +96,9 @@ def test_a_fill_computes_what_the_store_lacks_and_never_less_than_one_token() ->
             assert clock.now() - began == pytest.approx(expected)
             seen.append((filled.cached_tokens, clock.now() - began))
             await plant.decode(WorkerId(1), turn, Staged(filled.kv, 0.0))
-        extra = plant.read().extra
-        assert extra["hit_tokens_total"] == sum(cached for cached, _ in seen)
-        assert extra["prompt_tokens_total"] == (10 + 10 + 14 + 3) * 64
+        totals = plant.totals()
+        assert totals["hit_tokens"] == sum(cached for cached, _ in seen)
+        assert totals["prompt_tokens"] == (10 + 10 + 14 + 3) * 64
         assert plant.holding(KvChain((KvRun(1, 0, 20),), 64)) == ((WorkerId(1), 14 * 64), (WorkerId(0), 14 * 64))
         return seen
 
@@ -118,7 +118,7 @@ def test_staging_shares_both_uplinks_and_is_free_inside_a_rack() -> None:
         for i, move in enumerate(moves):
             move.add_done_callback(lambda _, i=i: ends.__setitem__(i, clock.now()))
         await asyncio.gather(*moves)
-        assert plant.read().extra["staged_bytes_total"] == 3e9
+        assert plant.totals()["staged_bytes"] == 3e9
         return ends
 
     assert run_virtual(main) == pytest.approx([2.001, 2.001, 0.001])
@@ -198,7 +198,7 @@ def test_a_context_too_large_for_every_worker_overflows_and_is_told_apart_from_a
         growing = turns.make(400, 300)
         with pytest.raises(ContextOverflow, match="outgrown every worker"):
             await whole(plant, growing, W0, W0)
-        assert plant.read().extra["overflow_total"] == 1
+        assert plant.totals()["overflows"] == 1
 
     run_virtual(main)
 

@@ -160,8 +160,8 @@ class Conservation(RuleBasedStateMachine):
             if pool.role is not Role.FILL:
                 assert pool.kv_used_tokens is not None
                 assert 0 <= pool.kv_used_tokens <= (spec.kv_capacity_tokens or 0) * pool.active_workers
-        extra = reading.extra
-        assert 0 <= extra["hit_tokens_total"] <= extra["prompt_tokens_total"]
+        totals = self.plant.totals()
+        assert 0 <= totals["hit_tokens"] <= totals["prompt_tokens"]
 
 
 TestConservation = pytest.mark.slow(Conservation.TestCase)

@@ -41,7 +41,7 @@ class Cluster:
     ----------
     clock : Clock
     truths : Truths
-        Hidden halves of the turns; taken when a turn retires.
+        Hidden halves of the turns; the workload forgets each when its turn has ended.
     racks, configurations, pools : sequences of specs
     faults : sequence of FaultSpec
     kv : KvSpec or None

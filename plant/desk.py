@@ -77,7 +77,6 @@ class FrontDesk:
         chain = job.chain
         if chain is not EMPTY_CHAIN:
             self._store.put(job.turn, prompt + output - 1, place.id, job.waits_for or UNKNOWN)
-        self._truths.pop(job.turn_id, None)
         kv = new(KvRef, (chain, prompt + output - 1, place.id))
         work.set_result(new(Retired, (job.joined_s, output, kv)))
 

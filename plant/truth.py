@@ -27,7 +27,7 @@ class TurnTruth(NamedTuple):
 
 
 class Truths(dict[TurnId, TurnTruth]):
-    """Hidden halves by turn; the workload puts, the plant takes once the turn has ended.
+    """Hidden halves by turn: the workload puts them, and says when a turn has ended.
 
     Attributes
     ----------
@@ -39,7 +39,9 @@ class Truths(dict[TurnId, TurnTruth]):
         super().__init__(known)
         self.beside: list[dict[TurnId, Any]] = []  # Any: instants, counts; nothing here reads them
 
-    def forget(self, turn_id: TurnId) -> None:
-        """Drop all that is kept of a turn which ended without being retired: the plant hears of no such end."""
-        for kept in (self, *self.beside):
-            kept.pop(turn_id, None)
+    def forget(self, turn_id: TurnId, outcome: str) -> None:
+        """Drop what is kept of a turn that has ended; of all ends, the plant hears only of those that it retires."""
+        self.pop(turn_id, None)
+        if outcome != "retired":
+            for kept in self.beside:
+                kept.pop(turn_id, None)

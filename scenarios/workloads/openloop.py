@@ -119,9 +119,8 @@ class OpenLoop:
         """A time line does not follow the gate."""
 
     def ended(self, turn_id: TurnId, at_s: float, outcome: str) -> None:
-        """A time line does not follow the endings; of a turn that was not served, nothing is kept."""
-        if outcome != "retired":
-            self._stage.truths.forget(turn_id)
+        """A time line does not follow the endings; of a turn that has ended, nothing is kept."""
+        self._stage.truths.forget(turn_id, outcome)
 
     def exhausted(self) -> bool:
         """Dry after the last row."""

@@ -172,8 +172,7 @@ class Player:
         live = self._live.pop(turn_id, None)
         if live is None:
             return
-        if outcome != "retired":
-            self._stage.truths.forget(turn_id)
+        self._stage.truths.forget(turn_id, outcome)
         tree, s, k = live
         tree.in_flight -= 1
         tree.left -= 1

@@ -76,6 +76,7 @@ class TurnFactory:
 
     def __init__(self, seed: int, name: str, mixes: Sequence[ClassMix], truths: Truths) -> None:
         self._mixes, self._truths = list(mixes), truths
+        self.forget = truths.forget
         self._source = stream_key(seed, f"source {name}")
         self._streams = [stream_key(seed, f"{name} {part}") for part in ("class", "prompt", "output", "draw")]
         total = fsum(mix.share for mix in mixes)
@@ -109,13 +110,6 @@ class TurnFactory:
         self.count += 1
         self._truths[turn_id] = truth
         return new(TurnView, (turn_id, key, name, turn_id, 0, now_s, prompt_tokens, EMPTY_CHAIN))
-
-    def forget(self, turn_id: TurnId, outcome: str) -> None:
-        """Drop the truth of a turn that has ended."""
-        if outcome == "retired":
-            self._truths.pop(turn_id, None)
-        else:
-            self._truths.forget(turn_id)
 
 
 class Saturated:

@@ -78,7 +78,6 @@ def test_a_one_token_answer_ends_with_its_fill() -> None:
             first, last = await whole(plant, turns.make(700, 1, service_s=3.0), WorkerId(filler), WorkerId(decoder))
             assert (decoder == 0 and first == last) or last - first == pytest.approx(0.0)
         assert plant.read().pools["both"].busy_slots == 0
-        assert not turns.truths
 
     run_virtual(main)
 
@@ -237,7 +236,6 @@ def test_an_aggregated_worker_preempts_the_youngest_and_it_ends_all_the_same(pre
         pool = plant.read().pools["both"]
         assert pool.preempted_total == sum(preempted)
         assert (pool.busy_slots, pool.queued_turns, pool.kv_used_tokens) == (0, 0, 0)
-        assert not turns.truths
         return preempted, ends
 
     preempted, ends = run_virtual(main)

@@ -89,3 +89,44 @@ def test_nothing_stays_behind_of_turns_that_are_cancelled_rejected_or_lost(workl
     outcomes = set(sink.data("", "", "").turns.outcome)
     assert {"retired", "failed:cancelled", "rejected:context_overflow"} <= outcomes
     assert kept == []
+
+
+TANDEM = """
+title = "Sessions on the reference plant"
+question = "What is kept of their turns?"
+seed = 1
+horizon_s = 400.0
+warmup_s = 1.0
+
+[workload]
+WORKLOAD
+
+[plant]
+kind = "tandem"
+slots = 4
+dead_time_s = 0.1
+residence = { shape = "exponential", mean_s = 2.0 }
+
+[[candidates]]
+name = "alone"
+"""
+
+
+@pytest.mark.parametrize("workload", [POISSON, LANES], ids=["poisson", "lanes"])
+def test_nothing_stays_behind_of_turns_that_the_reference_plant_retired(workload: str, tmp_path: Path) -> None:
+    path = tmp_path / "tandem.toml"
+    path.write_text(TANDEM.replace("WORKLOAD", workload))
+    scenario = load(str(path), [])
+    kept: list[int] = []
+    retired: list[int] = []
+
+    async def main(clock: Any) -> None:
+        made, _ = assemble.orchestrator(scenario, scenario.candidates[0], 1, clock, MemorySink())
+        await made.run()
+        plant: Any = made.plant
+        kept.extend(turn_id for turn_id in plant._truths if turn_id not in made._turns)
+        retired.append(made.ledger.retired)
+
+    run_virtual(main)
+    assert retired[0] > 50
+    assert kept == []

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, takewhile
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from orchestrator.signals import ReuseReading
-from orchestrator.turn import KvChain, WorkerId, new
+from orchestrator.turn import KvChain, WorkerId
 from plant.kv.moves import Move
 from plant.kv.spec import NETWORK
 
@@ -103,43 +103,24 @@ class Shelf:
         return sum(len(row) for row in self.rows.values())
 
 
-class _Rest(NamedTuple):
-    """A context that waits."""
-
-    kind: str
-    since_s: float
-    tokens: int
-    session: int
-    number: int  # of all that ever waited
-
-
 class Returns:
     """How idle contexts come back, by kind: an empirical hazard.
 
     A context is followed by its session even after its state was discarded, since the text stays: a law that discards
     early does not blind itself. One that has not come back after the last edge is forgotten.
-
-    A reading looks only at those that have begun to wait since the last one, and at those that have passed an edge.
     """
 
     def __init__(self, ages_s: Sequence[float] = AGES_S) -> None:
         self.ages_s = tuple(ages_s)
-        self._last = {
-            kind: [0] * len(ages_s) for kind in KINDS
-        }  # contexts by the last bin that they reached, or wait in
+        self._last = {kind: [0] * len(ages_s) for kind in KINDS}  # contexts by the last bin that they reached
         self._reused = {kind: [0] * len(ages_s) for kind in KINDS}
-        self._resting: dict[int, _Rest] = {}  # by session, oldest first
-        self._count = 0  # of all that ever waited
-        self._read_at_s, self._read_count = 0.0, 0  # then; all up to that number are in a bin
-        self._bins: list[deque[_Rest]] = [deque() for _ in ages_s]  # oldest first; who has come back is passed over
+        self._resting: dict[int, tuple[str, float, int]] = {}  # oldest first
         self._sums = {kind: [0.0, 0.0, 0] for kind in KINDS}  # bytes, tokens, contexts
 
     def rests(self, session: int, kind: str, now_s: float, size_bytes: float, tokens: int) -> None:
         """A session's context begins to wait."""
-        if session in self._resting:
-            self._pop(session)
-        self._count = number = self._count + 1
-        self._resting[session] = new(_Rest, (kind, now_s, tokens, session, number))
+        self._resting.pop(session, None)
+        self._resting[session] = (kind, now_s, tokens)
         row = self._sums[kind]
         row[0] += size_bytes
         row[1] += tokens
@@ -147,53 +128,40 @@ class Returns:
 
     def returns(self, session: int, now_s: float) -> int:
         """A session's next turn has come; return the tokens that it had left behind, 0 for a new one."""
-        if session not in self._resting:
+        known = self._resting.pop(session, None)
+        if known is None:
             return 0
-        kind, since_s, tokens, _, _ = self._pop(session)
-        age = bisect_left(self.ages_s, now_s - since_s)
-        if age == len(self.ages_s):  # older than the last edge
+        kind, since_s, tokens = known
+        age_s = now_s - since_s
+        last = bisect_left(self.ages_s, age_s)
+        if last == len(self.ages_s):  # older than the last edge
             self._last[kind][-1] += 1
             return 0
-        self._last[kind][age] += 1
-        self._reused[kind][age] += 1
+        self._last[kind][last] += 1
+        self._reused[kind][last] += 1
         return tokens
 
-    def _pop(self, session: int) -> _Rest:
-        """Strike out one that waits, from the bin in which the last reading found it too."""
-        rest = self._resting.pop(session)
-        if rest[4] <= self._read_count:
-            self._last[rest.kind][bisect_left(self.ages_s, self._read_at_s - rest.since_s)] -= 1
-        return rest
-
-    def _sort(self, now_s: float) -> None:
-        """Put those that wait into the bins of their ages."""
-        for age in reversed(range(len(self.ages_s))):  # the oldest first: each bin stays in order
-            row = self._bins[age]
-            while row and now_s - row[0].since_s > self.ages_s[age]:
-                rest = row.popleft()
-                if self._resting.get(rest.session) is rest:
-                    self._last[rest.kind][age] -= 1
-                    self._enter(rest, bisect_left(self.ages_s, now_s - rest.since_s))
-        fresh = list(takewhile(lambda rest: rest.number > self._read_count, reversed(self._resting.values())))
-        for rest in reversed(fresh):
-            self._enter(rest, bisect_left(self.ages_s, now_s - rest.since_s))
-        self._read_at_s, self._read_count = now_s, self._count
-
-    def _enter(self, rest: _Rest, age: int) -> None:
-        if age < len(self.ages_s):
-            self._last[rest.kind][age] += 1
-            self._bins[age].append(rest)
-        else:  # older than the last edge
-            self._last[rest.kind][-1] += 1
-            del self._resting[rest.session]
+    def _forget(self, now_s: float) -> None:
+        life_s = self.ages_s[-1]
+        old = list(takewhile(lambda row: now_s - row[1][1] > life_s, self._resting.items()))
+        for session, (kind, _, _) in old:
+            del self._resting[session]
+            self._last[kind][-1] += 1
 
     def readings(self, now_s: float, rebuild_s: Callable[[float], float]) -> tuple[ReuseReading, ...]:
         """Return what is known by kind, with those that still wait: `idle[i]` began age bin i, `reused[i]` ended in it.
 
         `rebuild_s` gives the seconds to compute so many tokens anew; it is asked for the mean context of each kind.
+        Costs a step for every context at rest; ask seldom.
         """
-        self._sort(now_s)
-        reached = {kind: tuple(accumulate(reversed(row)))[::-1] for kind, row in self._last.items()}
+        self._forget(now_s)
+        last = {kind: row.copy() for kind, row in self._last.items()}
+        ages_s, age = self.ages_s, len(self.ages_s) - 1
+        for kind, since_s, _ in self._resting.values():  # oldest first
+            while age and now_s - since_s <= ages_s[age - 1]:
+                age -= 1
+            last[kind][age] += 1
+        reached = {kind: tuple(accumulate(reversed(row)))[::-1] for kind, row in last.items()}
         return tuple(
             ReuseReading(
                 kind=kind,

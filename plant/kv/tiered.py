@@ -29,7 +29,7 @@ from plant.links import SharedLink
 READ_EVERY_S = 10.0
 """Tier figures are gathered no more often; the law that reads them acts in minutes."""
 REUSE_EVERY_S = 60.0
-"""Nor figures of reuse."""
+"""Nor figures of reuse: they cost a step for every context at rest."""
 
 
 class TieredStore:

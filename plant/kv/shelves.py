@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, takewhile
+from math import inf
+from operator import itemgetter
 from typing import Protocol
 
 from orchestrator.signals import ReuseReading
@@ -156,11 +158,14 @@ class Returns:
         """
         self._forget(now_s)
         last = {kind: row.copy() for kind, row in self._last.items()}
-        ages_s, age = self.ages_s, len(self.ages_s) - 1
-        for kind, since_s, _ in self._resting.values():  # oldest first
-            while age and now_s - since_s <= ages_s[age - 1]:
-                age -= 1
-            last[kind][age] += 1
+        rows = list(self._resting.values())  # oldest first
+        begin = 0
+        for age in reversed(range(len(self.ages_s))):
+            edge_s = self.ages_s[age - 1] if age else -inf
+            end = bisect_left(rows, -edge_s, begin, key=lambda row: row[1] - now_s)
+            for kind, count in Counter(map(itemgetter(0), rows[begin:end])).items():
+                last[kind][age] += count
+            begin = end
         reached = {kind: tuple(accumulate(reversed(row)))[::-1] for kind, row in last.items()}
         return tuple(
             ReuseReading(

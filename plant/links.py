@@ -31,6 +31,10 @@ class Owner(Protocol):
         """A flow of which its link could not say when it ends has ended."""
         ...
 
+    def delayed(self) -> None:
+        """A flow ends later than its link said, as others have joined; ask anew when the time comes."""
+        ...
+
     def retime(self) -> None:
         """A flow may now end earlier than its link said."""
         ...

@@ -4,8 +4,8 @@ A move streams over all its links at once and ends with the slowest, never befor
 need, and `latency_s` after its last byte. A link that slows slows it; a link that stops holds it, unless another route
 is open: then what is left of it goes there. Nothing is sent twice.
 
-A link either says when a flow will end or calls when it has, so a move has a timer of its own once the last of those
-that call has done so, or from the start where all foresee; it looks again then, as others may have joined.
+A link either calls when a flow has ended or says beforehand when it will, and lets a move know if that does not hold.
+So a move has a timer of its own once the last link that calls has done so, or from the start where none does.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Move:
     """
 
     __slots__ = (
-        "_clock", "_end", "_entry", "_floor_s", "_flows", "_latency_s", "_live", "_routes", "begun_s", "over", "route",
-        "size_bytes",
+        "_callers", "_clock", "_end", "_entry", "_floor_s", "_flows", "_latency_s", "_least_s", "_live", "_routes",
+        "_sure", "begun_s", "over", "route", "size_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -64,26 +64,37 @@ class Move:
         if live is not None:
             live[self] = None
         self.begun_s = now = clock.now()
-        self._floor_s = due_s = now + floor_s
-        self.route = route = routes[0] if len(routes) == 1 else _open(routes)
+        self._floor_s = now + floor_s
+        self._entry: Any = None  # an entry is the clock's own affair
+        self._set_out(routes[0] if len(routes) == 1 else _open(routes), size_bytes, now)
+
+    def _set_out(self, route: Route, size_bytes: float, now: float) -> None:
+        self.route = route
+        self._sure = True  # what links have said beforehand still holds
         self._flows: list[Flow] = []
+        callers, least_s = 0, self._floor_s
         for link in route:
             flow = link.enter(size_bytes, self, now)
             self._flows.append(flow)
-            if flow[3] > due_s:
-                due_s = flow[3]
-        self._entry: Any = None  # an entry is the clock's own affair
-        if due_s < math.inf:
-            self._entry = clock.at(due_s + latency_s, self._check, None)
+            end_s = flow[3]
+            if end_s == math.inf:
+                callers += 1
+            elif end_s > least_s:
+                least_s = end_s
+        self._callers = callers  # links that have still to call
+        self._least_s = least_s  # the earliest that it may have passed the others
+        if not callers:
+            self._entry = self._clock.at(least_s + self._latency_s, self._check, None)
 
     def _check(self, _: None) -> None:
         """End, or wait on if others have since taken a share of a link."""
         self._entry = None
-        now = self._clock.now()
-        due_s = self._due_s(now)
-        if due_s > now * (1.0 + ROUNDING):
-            self._wait(due_s)
-            return
+        if not self._sure:
+            now = self._clock.now()
+            due_s = self._due_s(now)
+            if due_s > now * (1.0 + ROUNDING):
+                self._wait(due_s)
+                return
         self.over = True
         if self._live is not None:
             del self._live[self]
@@ -92,9 +103,7 @@ class Move:
     def _due_s(self, now: float) -> float:
         due_s = self._floor_s
         for link, flow in zip(self.route, self._flows):
-            end_s = flow[3] if flow[2] is None else link.foresee(flow, now)
-            if end_s > due_s:
-                due_s = end_s
+            due_s = max(due_s, link.foresee(flow, now))
         return due_s + self._latency_s
 
     def _wait(self, due_s: float) -> None:
@@ -102,13 +111,21 @@ class Move:
             self._entry = self._clock.at(due_s, self._check, None)
 
     def passed(self, _: None) -> None:
-        """A link has carried it: look again when it could have arrived."""
-        self._disarm()
-        now, floor_s = self._clock.now(), self._floor_s
-        self._entry = self._clock.at((now if now > floor_s else floor_s) + self._latency_s, self._check, None)
+        """A link has carried it: once the last that calls has, it can be there after its latency."""
+        self._callers = callers = self._callers - 1
+        if not callers:
+            self._disarm()
+            now, least_s = self._clock.now(), self._least_s
+            self._entry = self._clock.at((now if now > least_s else least_s) + self._latency_s, self._check, None)
+
+    def delayed(self) -> None:
+        """What a link has said does not hold: ask before the end."""
+        self._sure = False
 
     def retime(self) -> None:
         """Look again: a link says that it may end earlier."""
+        self._sure = False
+        self._least_s = self._floor_s
         self._disarm()
         self._wait(self._due_s(self._clock.now()))
 
@@ -123,7 +140,8 @@ class Move:
 
     def left_source_s(self) -> float:
         """Return when the last byte left the first link, or will."""
-        return self.route[0].foresee(self._flows[0], self._clock.now())
+        end_s: float = self._flows[0][3]
+        return end_s if self._sure else self.route[0].foresee(self._flows[0], self._clock.now())
 
     def reroute(self) -> bool:
         """Send the rest another way if a link of this one has stopped and another is open; tell whether it was sent."""
@@ -136,10 +154,8 @@ class Move:
         if left <= 0.0:
             return False
         self._leave()
-        self.route = route
-        now = self._clock.now()
-        self._flows = [link.enter(left, self, now) for link in route]
-        self.retime()
+        self._disarm()
+        self._set_out(route, left, self._clock.now())
         return True
 
     def _leave(self) -> None:

@@ -1,8 +1,7 @@
 """Links that few share, and that need no timer: they say when a flow will end, instead of calling when it has.
 
 The same processor sharing as `plant.links`, without a cap for one flow. A flow that is alone on its link, as most are,
-costs a comparison and a list. Where several are, an end is worked out when its owner asks: a flow's end is known to be
-off as soon as somebody has joined since it was foreseen.
+costs a comparison and a list. Where several are, owners are told that an end has moved, and ask when the time comes.
 """
 
 from __future__ import annotations
@@ -14,13 +13,9 @@ from math import fsum
 from orchestrator.clock import Clock
 from plant.links import ROUNDING, Flow, Owner
 
-UNFORESEEN = -1
-
 
 class QuietLink:
     """A link that knows beforehand when its flows end.
-
-    A flow's last field is who had last joined when its end was foreseen.
 
     Parameters
     ----------
@@ -35,8 +30,7 @@ class QuietLink:
     """
 
     __slots__ = (
-        "_at_s", "_clock", "_flows", "_joined", "_sequence", "_served", "_solo", "live", "moved_bytes",
-        "rate_bytes_per_s",
+        "_at_s", "_clock", "_flows", "_sequence", "_served", "_solo", "live", "moved_bytes", "rate_bytes_per_s",
     )  # fmt: skip
 
     def __init__(self, clock: Clock, bytes_per_s: float) -> None:
@@ -47,39 +41,37 @@ class QuietLink:
         self._served = 0.0  # V, bytes per flow since the link was last idle
         self._at_s = 0.0  # when V was last brought up to date
         self._sequence = 0
-        self._joined = 0  # who last joined others: all before it get less each
         self.live = 0
         self.moved_bytes = 0.0
 
     def enter(self, size_bytes: float, owner: Owner, now: float) -> Flow:
         """Add a flow now. Return a handle for `leave`; its fourth field is the earliest that it may end."""
-        rate, solo = self.rate_bytes_per_s, self._solo
-        end_s = now + size_bytes / rate if rate > 0.0 else math.inf
+        solo, rate = self._solo, self.rate_bytes_per_s
         if solo is not None and solo[3] <= now:  # the link is idle: one after the other has it alone
             solo[2] = None
             self.moved_bytes += solo[4]
             self._at_s = now
-            sequence = solo[1]
-            self._solo = flow = [size_bytes, sequence, owner, end_s, size_bytes, sequence]
+            self._solo = flow = [size_bytes, solo[1], owner, now + size_bytes / rate, size_bytes]
             return flow
         self._bring_up(now)
-        self._sequence = sequence = self._sequence + 1
+        self._sequence += 1
         self.live += 1
-        flow = [self._served + size_bytes, sequence, owner, end_s, size_bytes, sequence]
-        if self.live == 1:
+        end_s = now + size_bytes / rate if rate > 0.0 else now
+        flow = [self._served + size_bytes, self._sequence, owner, end_s, size_bytes]
+        if self.live == 1 and rate > 0.0:
             self._solo = flow
-        else:
-            flow[5] = UNFORESEEN
-            self._joined = sequence
-            heapq.heappush(self._flows, flow)
+            return flow
+        heapq.heappush(self._flows, flow)
+        for other in self._flows:
+            if other[2] is not None:
+                other[2].delayed()
         return flow
 
     def foresee(self, flow: Flow, now: float) -> float:
         """Return when a flow ends if nobody joins (no earlier if somebody does), or ended; inf: the link is stopped."""
-        if flow[5] < self._joined and flow[2] is not None:
-            self._bring_up(now)
-            if flow[2] is not None:
-                flow[3], flow[5] = self._end_s(flow), self._sequence
+        self._bring_up(now)
+        if flow[2] is not None:
+            flow[3] = self._end_s(flow)
         end_s: float = flow[3]
         return end_s
 
@@ -126,7 +118,6 @@ class QuietLink:
     def _tell(self) -> None:
         """Let the owners know that their flows may end earlier than was said."""
         told = [flow for flow in self._flows if flow[2] is not None]
-        self._sequence = self._joined = self._sequence + 1  # no end holds that was foreseen before
         for flow in told:
             if flow[2] is not None:
                 flow[2].retime()

@@ -76,6 +76,7 @@ class Watch:
 
     def __init__(self, clock: VirtualClock, link: QuietLink, size: float, end: Callable[[float], None]) -> None:
         self._clock, self._link, self._end = clock, link, end
+        self._sure = True
         self.flow = link.enter(size, self, clock.now())
         self._entry: Any = None
         self._wait(self.flow[3])
@@ -83,7 +84,11 @@ class Watch:
     def passed(self, _: None) -> None:
         raise AssertionError("a quiet link calls nobody")
 
+    def delayed(self) -> None:
+        self._sure = False
+
     def retime(self) -> None:
+        self._sure = False
         if self._entry is not None:
             self._clock.cancel_at(self._entry)
         self._wait(self._link.foresee(self.flow, self._clock.now()))
@@ -92,6 +97,8 @@ class Watch:
         self._entry = self._clock.at(end_s, self._look, None) if end_s < math.inf else None
 
     def _look(self, _: None) -> None:
+        if self._sure:
+            assert self._link.foresee(self.flow, self._clock.now()) == pytest.approx(self._clock.now(), rel=1e-12)
         end_s = self._link.foresee(self.flow, self._clock.now())
         if end_s > self._clock.now() * (1 + 2e-15):
             self._wait(end_s)

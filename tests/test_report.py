@@ -276,7 +276,7 @@ def test_the_table_fits_the_terminal_and_says_what_it_left_out(runs: list[RunDat
     assert max(len(line.rstrip()) for line in lines) <= width
     said = " ".join(lines)
     assert all(word in said for word in ("retirement_gate", "predictive_buffer", "in use", "starved"))
-    assert ("for want of width without: TPOT" in said) == (width < 160)
+    assert ("left out for want of width: TPOT" in said) == (width < 160)
 
 
 @pytest.mark.parametrize(

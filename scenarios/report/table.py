@@ -82,7 +82,7 @@ def fitted(
         As for `verdict_table`.
     """
     left_out = _too_many(headings, lines, dropped, words, width or rich.get_console().width)
-    caption = f"for want of width without: {', '.join(left_out)}" if left_out else None
+    caption = f"left out for want of width: {', '.join(left_out)}" if left_out else None
     table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True)
     table.title_justify = table.caption_justify = "left"
     kept = [i for i, heading in enumerate(headings) if heading not in left_out]

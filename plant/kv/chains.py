@@ -63,10 +63,13 @@ def head(chain: KvChain, blocks: int) -> KvChain:
 
 
 def continues(a: KvChain, b: KvChain) -> bool:
-    """Tell whether chain b only adds to a: the same runs, of which the last may be longer, and perhaps more of them."""
+    """Tell whether chain b only adds to a: the same runs, of which the last may be longer, and perhaps more of them.
+
+    Where the last run of a begins, b has a run that begins with the same id, and an id names its whole past.
+    """
     runs_a, runs_b = a.runs, b.runs
     last = len(runs_a) - 1
-    if not 0 <= last < len(runs_b) or (last and runs_a[:last] != runs_b[:last]):
+    if not 0 <= last < len(runs_b):
         return False
     scope, first, blocks = runs_a[last]
     also, start, more = runs_b[last]

@@ -170,7 +170,7 @@ class TieredStore:
         own = round((tokens - blocks * chain.block_tokens) * self.spec.bytes_per_token) + self.spec.snapshot_bytes
         own = own if own > 0 else 0
         if context is not None and context.home == NETWORK:
-            if context.chain is chain or context.chain == chain:
+            if context.chain is chain or (context.blocks == blocks and context.chain == chain):
                 if keep.grows(context, own):  # the answer's suffix: nothing new has a name
                     self._rest(context, tokens, kind, now_s, worker)
                     keep.grow(context, own)

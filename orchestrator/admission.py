@@ -215,10 +215,10 @@ class Door:
         sole, rate = self._sole, self._rate
         if sole is not None and not sole.waiting:
             return
+        now_s = self._clock.now()
         self._pumping = True  # a release may bring the next arrival, and so this call again
         while (sole is None or sole.waiting) and (lane := self._next_lane()) is not None:
             if rate < math.inf:
-                now_s = self._clock.now()
                 if now_s != self._phase_s:
                     self._accrue(now_s)
                 if self._phase < 1.0 - ROUNDING:
@@ -226,7 +226,7 @@ class Door:
                         self._timer = self._clock.at(now_s + (1.0 - self._phase) / rate, self._due, None)
                     break
                 self._phase = 0.0  # it never exceeds 1, and 1 less the rounding counts as 1
-            self._release(lane)
+            self._release(lane, now_s)
         self._pumping = False
 
     def _due(self, _: object) -> None:
@@ -234,12 +234,12 @@ class Door:
         self._phase, self._phase_s = 1.0, self._clock.now()
         self.pump()
 
-    def _release(self, lane: _Lane) -> None:
+    def _release(self, lane: _Lane, now_s: float) -> None:
         turn = lane.waiting.popleft()
         if lane is not self._sole:
             self._virtual = lane.virtual
             lane.virtual += 1.0 / lane.spec.weight
-        self._ledger.release(turn, self._clock.now())
+        self._ledger.release(turn, now_s)
         self._released(turn)
 
     def _drop_gone(self) -> None:

@@ -32,7 +32,7 @@ TURN_COLUMNS = (
 _ROW = Struct("=" + "".join(code for _, code in TURN_COLUMNS))
 _ROW_TYPE = np.dtype([(name, f"={code}") for name, code in TURN_COLUMNS])
 _pack = _ROW.pack
-CHUNK_TURNS = 65_536
+CHUNK_BYTES = 65_536 * _ROW.size
 
 
 class Sink(Protocol):
@@ -130,7 +130,7 @@ class Recorder:
         if self._moves:
             for at_s, stage in turn.story():
                 self.event("move", at_s, turn_id=turn_id, stage=stage)
-        if len(rows) >= CHUNK_TURNS * _ROW.size:
+        if len(rows) >= CHUNK_BYTES:
             self._flush()
 
     def _flush(self) -> None:

@@ -103,6 +103,11 @@ class Journey:
             self._ledger.fail(turn, "context_overflow", self._clock.now())
         self._finished(turn)
 
+    def withdraw(self, turn: Turn) -> None:
+        """Take what the plant does for a turn off it at this instant; the turn's task is to be cancelled."""
+        if turn.promise is not None:
+            self._plant.withdraw(turn.promise)
+
     def _back_to_fill(self, turn: Turn) -> None:
         now_s = self._clock.now()
         if turn.stage is DECODING:
@@ -159,7 +164,7 @@ class Journey:
     def _start_fill(self, turn: Turn, worker: Worker) -> Future[Filled]:
         view = turn.view
         prefix = NO_PREFIX if view.context is EMPTY_CHAIN else new(KvRef, (view.context, 0, None))
-        future = self._plant.fill(worker.id, view, prefix)
+        turn.promise = future = self._plant.fill(worker.id, view, prefix)
         if worker.line:
             worker.serve()
         return future
@@ -186,7 +191,8 @@ class Journey:
                     if inside:  # an aggregated worker: the state lies where it was filled
                         staged = new(Staged, (kv, 0.0))
                     else:
-                        staged = await plant.stage(worker.id, kv)
+                        turn.promise = state = plant.stage(worker.id, kv)
+                        staged = await state
                         if left is not None:
                             left.free(turn)
                             left = None
@@ -201,7 +207,7 @@ class Journey:
                     if ready is not None:
                         ready.give()
                         ready = None
-                    future = plant.decode(worker.id, view, staged)
+                    turn.promise = future = plant.decode(worker.id, view, staged)
                     if worker.line:  # memory is as it is now: the next may be looked at
                         worker.serve()
                     if worker.hands_over:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import NewType
+from typing import Any, NewType
 
 from orchestrator.errors import InvalidTransition, SteadyflowError
 from orchestrator.levels import Level
@@ -54,6 +54,7 @@ class Turn:
         "moves",
         "output_tokens",
         "preemptions",
+        "promise",
         "prompt_tokens",
         "released_s",
         "retries",
@@ -73,6 +74,7 @@ class Turn:
         self.cached_tokens = self.output_tokens = self.preemptions = self.retries = 0
         self.bucket = ""
         self.task: asyncio.Task[None] | None = None
+        self.promise: asyncio.Future[Any] | None = None  # the plant's last, done or not; Any: of whatever it gives
 
     def story(self) -> list[tuple[float, str]]:
         """Return every move so far, as (seconds, stage).

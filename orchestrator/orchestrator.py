@@ -158,6 +158,8 @@ class Orchestrator:
                 finally:  # also where it is broken off: nobody is let into a group that shuts down
                     self._journey.over = True
                     self._door.set(AdmissionCommand(gate_open=False))
+                    for turn in self._turns.values():
+                        self._journey.withdraw(turn)
                 raise _Over
         except* _Over:
             pass
@@ -234,6 +236,7 @@ class Orchestrator:
             return True
         # A task cancelled before its first step never runs: look after the turn once the instant's work is done.
         self._clock.at(self._clock.now(), self._reap, turn, TICK)
+        self._journey.withdraw(turn)
         return turn.task.cancel()
 
     def _reap(self, turn: Turn) -> None:

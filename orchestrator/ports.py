@@ -8,7 +8,7 @@ from __future__ import annotations
 from asyncio import Future
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from orchestrator.signals import BatchCommand, PlantReading, RetentionCommand, Role
 from orchestrator.turn import ConfigurationName, KvChain, KvRef, TurnId, TurnView, WorkerId
@@ -161,7 +161,7 @@ class Applied(NamedTuple):
 
 
 class Plant(Protocol):
-    """Workers behind plain calls. A Future crosses; cancelling it withdraws the work at that instant."""
+    """Workers behind plain calls. A plain Future crosses; `withdraw` takes its work back at that instant."""
 
     def fill(self, worker: WorkerId, turn: TurnView, prefix: KvRef) -> Future[Filled]:
         """Prefill or midfill the turn. Raises WorkerLost, ContextOverflow through the Future."""
@@ -173,6 +173,13 @@ class Plant(Protocol):
 
     def decode(self, worker: WorkerId, turn: TurnView, kv: Staged) -> Future[Retired]:
         """Join the batch and run to the end. Raises Preempted, WorkerLost, ContextOverflow through the Future."""
+        ...
+
+    def withdraw(self, promise: Future[Any]) -> bool:
+        """Take the work of a fill, a staging or a decode back at this instant, and cancel its Future.
+
+        Tell whether it was under way. Do not cancel the Future itself: the plant would not hear of it.
+        """
         ...
 
     def room(self, worker: WorkerId, turn: TurnView) -> bool:

@@ -31,7 +31,6 @@ from plant.rack import ConfigurationSpec, PoolSpec, RackSpec
 from plant.staging import LeftKv, left_kv
 from plant.transfer import Transfer
 from plant.truth import Truths
-from plant.work import Work
 
 
 class Cluster:
@@ -70,7 +69,7 @@ class Cluster:
         self._clock, self._loop, self._truths = clock, clock.loop, truths
         self._store: KvStore = FlatStore()
         self._desk = desk = FrontDesk(truths, self._store, self._largest)
-        self._progress = desk.progress
+        self._promises, self._progress = desk.promises, desk.progress
         if kv is not None:
             racks = [rack.at_efficiency(kv.efficiency_ratio, kv.per_object_s) for rack in racks]
         self._fleet = Fleet(clock, racks, configurations, pools, desk, load_stream)
@@ -104,7 +103,7 @@ class Cluster:
         cached = self.cached_tokens(turn) if chain is not EMPTY_CHAIN else 0
         truth, headroom = self._truths[turn_id], spec.headroom_tokens
         job = Job(turn, truth, site, True, context - cached, cached, generated, headroom)
-        work = job.promise(self._loop)
+        work = job.promise(self._loop, self._promises)
         if self.tiers is not None:
             job.fetch = self._store.fetch(turn, cached, worker, self._fetched, (job, site.epoch))
         if job.fetch is None:
@@ -129,7 +128,7 @@ class Cluster:
             future = self._clock.future()
             future.set_result(new(Staged, (here, 0.0)))
             return future
-        work: Work[Staged] = Work(loop=self._loop)
+        work: asyncio.Future[Staged] = asyncio.Future(loop=self._loop)
         shipment = dock.expect(work, Staged(here, size_bytes))
         rack, path = self._fleet.racks[site.rack], self._fleet.path(kv.worker, site)
         alone_s = size_bytes / rack.flow_bytes_per_s
@@ -150,7 +149,7 @@ class Cluster:
         if isinstance(engine, AggregatedBatch):
             held = engine.held(turn.turn_id)
             if held is not None:
-                work = held.promise(self._loop)
+                work = held.promise(self._loop, self._promises)
                 if held.steps > 0:
                     engine.claim(held)
                 else:
@@ -169,15 +168,19 @@ class Cluster:
             missing = 0
         job = Job(turn, self._truths[turn.turn_id], site, False, missing, 0, generated, spec.headroom_tokens)
         if job.steps <= 0 and spec.times is not None:
-            work = job.promise(self._loop)
+            work = job.promise(self._loop, self._promises)
             job.joined_s, job.state = self._clock.now(), OVER
             self._desk.retired(job)
             return work
         if swapped:
             return self._fetch(site, job)
-        work = job.promise(self._loop)
+        work = job.promise(self._loop, self._promises)
         engine.enter(job)
         return work
+
+    def withdraw(self, promise: asyncio.Future[Any]) -> bool:
+        """Take the work of a promise off its worker now, and cancel the promise; tell whether it was under way."""
+        return self._promises.withdraw(promise)
 
     # ------------------------------------------------ questions
     def room(self, worker: WorkerId, turn: TurnView) -> bool:
@@ -290,7 +293,7 @@ class Cluster:
         """Bring swapped-out state back from host memory before the job enters its worker."""
         job.state = FETCHING
         self._swapping[job.turn_id] = job
-        work = job.promise(self._loop)
+        work = job.promise(self._loop, self._promises)
         lost = job.context_tokens if site.spec.role is Role.AGGREGATED else job.generated_tokens
         span_s = lost * site.spec.kv_bytes_per_token / site.spec.swap_bytes_per_s
         self._clock.at(self._clock.now() + span_s, self._fetched, (job, site.epoch))

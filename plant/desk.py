@@ -10,6 +10,7 @@ from orchestrator.turn import EMPTY_CHAIN, KvRef, TurnId, new
 from plant.job import Job, Place
 from plant.kv.shelves import BUSY, UNKNOWN
 from plant.kv.store import KvStore
+from plant.promises import Promises
 from plant.staging import Shipment, left_kv
 from plant.truth import Truths
 
@@ -19,6 +20,8 @@ class FrontDesk:
 
     Attributes
     ----------
+    promises : Promises
+        Those of fills and decodes, and of state on its way to a worker.
     progress : dict
         Positions that a turn had generated when a batch threw it out; its next decode takes the entry.
     prompt_tokens, hit_tokens : int
@@ -31,6 +34,7 @@ class FrontDesk:
 
     def __init__(self, truths: Truths, store: KvStore, largest: Callable[[], float]) -> None:
         self._truths, self._store, self._largest = truths, store, largest
+        self.promises = Promises()
         self.progress: dict[TurnId, int] = {}
         truths.beside.append(self.progress)
         self.prompt_tokens = self.hit_tokens = 0
@@ -61,6 +65,7 @@ class FrontDesk:
         if self.lying is not None:
             self.lying[job.turn_id] = self._now()
         kv = new(KvRef, (chain, prompt, place))
+        del self.promises[work]
         work.set_result(new(Filled, (kv, job.started_s, job.cached_tokens)))
 
     def retired(self, job: Job) -> None:
@@ -78,6 +83,7 @@ class FrontDesk:
         if chain is not EMPTY_CHAIN:
             self._store.put(job.turn, prompt + output - 1, place.id, job.waits_for or UNKNOWN)
         kv = new(KvRef, (chain, prompt + output - 1, place.id))
+        del self.promises[work]
         work.set_result(new(Retired, (job.joined_s, output, kv)))
 
     def preempted(self, job: Job, generated_tokens: int, *, alone: bool) -> None:
@@ -114,11 +120,12 @@ class FrontDesk:
                 job.fetch = None
             self._throw(job, WorkerLost(text))
         for shipment in shipments:
-            shipment.work.set_exception(WorkerLost(text))
+            shipment.fail(WorkerLost(text))
         self.late += len(shipments)
 
     def _throw(self, job: Job, error: Exception) -> None:
         work = job.work
         if work is not None:
             job.work = None
+            del self.promises[work]
             work.set_exception(error)

@@ -166,10 +166,10 @@ class Fleet:
             site.engine = RecordedWorker(self._clock, spec, pool, self._desk)
         elif spec.role is Role.AGGREGATED:
             site.engine = AggregatedBatch(self._clock, spec, pool, self._desk)
-            site.dock = Dock()
+            site.dock = Dock(self._desk.promises)
         elif spec.role is Role.DECODE:
             site.engine = ContinuousBatch(self._clock, spec, pool, self._desk)
-            site.dock = Dock()
+            site.dock = Dock(self._desk.promises)
         else:
             site.engine = FillWorker(self._clock, spec, pool, self._desk)
         if site.factor != 1.0:
@@ -202,7 +202,7 @@ class Fleet:
         for job in jobs:
             self._desk.evicted(job, keep_kv=False)
         for shipment in shipments:
-            shipment.work.set_exception(Evicted())
+            shipment.fail(Evicted())
 
     def path(self, source: WorkerId | None, site: Site) -> list[SharedLink]:
         """Return the uplinks that state crosses to a worker; none within a rack. Source None: shared storage."""

@@ -11,8 +11,8 @@ from typing import Any, Final, Protocol
 
 from orchestrator.turn import TurnView, WorkerId
 from plant.pool import Pool
+from plant.promises import Promises
 from plant.truth import TurnTruth
-from plant.work import Work
 
 # Where a job stands at its worker. LEAVING: withdrawn, but part of the step that is under way.
 WAITING: Final = 0
@@ -130,16 +130,17 @@ class Job:
         self.started_s = self.joined_s = 0.0
         self.joined_step = 0
         # None between the end of a fill and the call that decodes it. Any: Filled for a fill, Retired for a decode.
-        self.work: Work[Any] | None = None
+        self.work: asyncio.Future[Any] | None = None
 
-    def promise(self, loop: asyncio.AbstractEventLoop) -> Work[Any]:
-        """Return a new promise to the orchestrator; cancelling it withdraws the job at that instant."""
-        work: Work[Any] = Work(loop=loop)
+    def promise(self, loop: asyncio.AbstractEventLoop, promises: Promises) -> asyncio.Future[Any]:
+        """Return a new promise to the orchestrator."""
+        work: asyncio.Future[Any] = asyncio.Future(loop=loop)
         self.work = work
-        work.withdraw = self._withdraw
+        promises[work] = self
         return work
 
-    def _withdraw(self, _: Work[Any]) -> None:
+    def withdraw(self) -> None:
+        """Leave the worker: the promise was taken back."""
         self.work = None
         if self.fetch is not None:
             self.fetch.cancel()

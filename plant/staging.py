@@ -6,13 +6,14 @@ in the dock's own buffer, apart from the batch's memory.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from orchestrator.errors import WorkerLost
 from orchestrator.ports import Staged
 from orchestrator.turn import KvRef, new
+from plant.promises import Promises
 from plant.transfer import Transfer
-from plant.work import Work
 
 
 class LeftKv(KvRef):
@@ -37,9 +38,8 @@ class Shipment:
 
     __slots__ = ("_dock", "_staged", "gone", "transfer", "work")
 
-    def __init__(self, dock: Dock, work: Work[Staged], staged: Staged) -> None:
+    def __init__(self, dock: Dock, work: asyncio.Future[Staged], staged: Staged) -> None:
         self._dock, self.work, self._staged = dock, work, staged
-        work.withdraw = self._withdraw
         self.transfer: Transfer | None = None
         self.gone: Callable[[], bool] | None = None
 
@@ -47,11 +47,18 @@ class Shipment:
         """The last byte is there, unless the source was cut off on the way."""
         self._part()
         if self.gone is not None and self.gone():
-            self.work.set_exception(WorkerLost("the worker that held the state was lost while it was moved"))
+            self.fail(WorkerLost("the worker that held the state was lost while it was moved"))
         else:
+            del self._dock.promises[self.work]
             self.work.set_result(self._staged)
 
-    def _withdraw(self, _: Work[Staged]) -> None:
+    def fail(self, error: Exception) -> None:
+        """Break the promise: the state will not come."""
+        del self._dock.promises[self.work]
+        self.work.set_exception(error)
+
+    def withdraw(self) -> None:
+        """Stop: the promise was taken back."""
         transfer = self.transfer
         self._part()
         if transfer is not None:
@@ -60,20 +67,26 @@ class Shipment:
     def _part(self) -> None:
         self._dock.forget(self)
         self.transfer = None
-        del self.work.withdraw
 
 
 class Dock:
-    """The transfers under way to one worker."""
+    """The transfers under way to one worker.
 
-    __slots__ = ("_moving",)
+    Parameters
+    ----------
+    promises : Promises
+        The plant's.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_moving", "promises")
+
+    def __init__(self, promises: Promises) -> None:
+        self.promises = promises
         self._moving: dict[Shipment, None] = {}
 
-    def expect(self, work: Work[Staged], staged: Staged) -> Shipment:
+    def expect(self, work: asyncio.Future[Staged], staged: Staged) -> Shipment:
         """Note a context that is about to be sent."""
-        shipment = Shipment(self, work, staged)
+        shipment = self.promises[work] = Shipment(self, work, staged)
         self._moving[shipment] = None
         return shipment
 

@@ -12,7 +12,7 @@ import math
 from asyncio import Future
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from scipy import special
 
@@ -22,7 +22,6 @@ from orchestrator.ports import Applied, Filled, PlantFact, Ready, Retired, Stage
 from orchestrator.signals import BatchCommand, PlantReading, PoolReading, RetentionCommand, Role
 from orchestrator.turn import ConfigurationName, KvChain, KvRef, TurnId, TurnView, WorkerId, new
 from plant.truth import Truths
-from plant.work import Work
 
 FILL, DECODE = WorkerId(0), WorkerId(1)
 FILL_NAME, DECODE_NAME = ConfigurationName("fill"), ConfigurationName("decode")
@@ -71,31 +70,26 @@ class Tandem:
         self._clock, self._loop, self._truths = clock, clock.loop, truths
         # Bound once: a bound method for each turn would lie in memory for as long as the turn does.
         self._on_filled, self._on_retired = self._fill_ends, self._decode_ends
-        self._off_filling, self._off_decoding = self._withdraw_fill, self._withdraw
+        # By promise: the event at its end, and what it will resolve to. Any: an entry is the clock's own affair.
+        self._fills: dict[Future[Filled], tuple[Any, Filled]] = {}
+        self._decodes: dict[Future[Retired], tuple[Any, Retired]] = {}
         self.slots, self.dead_time_s, self.residence = slots, dead_time_s, residence
-        self._busy = self._filling = self._filled_total = self._retired_total = self._output_tokens = 0
+        self._filled_total = self._retired_total = self._output_tokens = 0
         self._told = False
 
     # ------------------------------------------------ the three stages
     def fill(self, worker: WorkerId, turn: TurnView, prefix: KvRef) -> Future[Filled]:
         """Pass the delay line."""
-        work: Work[Filled] = Work(loop=self._loop)
+        promise: Future[Filled] = Future(loop=self._loop)
         now_s = self._clock.now()
-        self._filling += 1
-        work.value = new(Filled, (prefix, now_s, 0))
-        work.withdraw = self._off_filling
-        work.entry = self._clock.at(now_s + self.dead_time_s, self._on_filled, work)
-        return work
+        entry = self._clock.at(now_s + self.dead_time_s, self._on_filled, promise)
+        self._fills[promise] = entry, new(Filled, (prefix, now_s, 0))
+        return promise
 
-    def _fill_ends(self, work: Work[Filled]) -> None:
-        self._filling -= 1
+    def _fill_ends(self, promise: Future[Filled]) -> None:
+        _, filled = self._fills.pop(promise)
         self._filled_total += 1
-        work.entry = None
-        work.set_result(work.value)
-
-    def _withdraw_fill(self, work: Work[Filled]) -> None:
-        self._clock.cancel_at(work.entry)
-        self._filling -= 1
+        promise.set_result(filled)
 
     def stage(self, worker: WorkerId, kv: KvRef) -> Future[Staged]:
         """Staging takes no time here."""
@@ -105,26 +99,26 @@ class Tandem:
 
     def decode(self, worker: WorkerId, turn: TurnView, kv: Staged) -> Future[Retired]:
         """Hold a slot for the turn's residence time."""
-        work: Work[Retired] = Work(loop=self._loop)
+        promise: Future[Retired] = Future(loop=self._loop)
         truth = self._truths[turn.turn_id]
         now_s = self._clock.now()
-        self._busy += 1
-        work.value = new(Retired, (now_s, truth.output_tokens, kv.kv))
-        work.withdraw = self._off_decoding
-        work.entry = self._clock.at(now_s + self.residence.seconds(truth.draws[0]), self._on_retired, work)
-        return work
+        entry = self._clock.at(now_s + self.residence.seconds(truth.draws[0]), self._on_retired, promise)
+        self._decodes[promise] = entry, new(Retired, (now_s, truth.output_tokens, kv.kv))
+        return promise
 
-    def _decode_ends(self, work: Work[Retired]) -> None:
-        retired = work.value
-        self._busy -= 1
+    def _decode_ends(self, promise: Future[Retired]) -> None:
+        _, retired = self._decodes.pop(promise)
         self._retired_total += 1
-        self._output_tokens += retired.output_tokens
-        work.entry = None
-        work.set_result(retired)
+        self._output_tokens += retired[1]
+        promise.set_result(retired)
 
-    def _withdraw(self, work: Work[Retired]) -> None:
-        self._clock.cancel_at(work.entry)
-        self._busy -= 1
+    def withdraw(self, promise: Future[Any]) -> bool:
+        """Take the work of a promise back now, and cancel the promise; tell whether it was under way."""
+        under_way = self._fills.pop(promise, None) or self._decodes.pop(promise, None)
+        if under_way is None:
+            return False
+        self._clock.cancel_at(under_way[0])
+        return promise.cancel()
 
     # ------------------------------------------------ what else the port asks
     def room(self, worker: WorkerId, turn: TurnView) -> bool:
@@ -177,12 +171,12 @@ class Tandem:
         return PlantReading(
             at_s=self._clock.now(),
             pools={
-                FILL_NAME: _pool(FILL_NAME, Role.FILL, 0, self._filling, self._filled_total, 0, None),
+                FILL_NAME: _pool(FILL_NAME, Role.FILL, 0, len(self._fills), self._filled_total, 0, None),
                 DECODE_NAME: _pool(
                     DECODE_NAME,
                     Role.DECODE,
                     self.slots,
-                    self._busy,
+                    len(self._decodes),
                     self._retired_total,
                     self._output_tokens,
                     self.slots / self.residence.mean_s,

@@ -171,7 +171,7 @@ def test_a_cancelled_fill_lets_go_of_its_fetch_and_a_stopped_link_only_delays_on
         await clock.sleep_until(50.0)
         fill = world.plant.fill(W0, world.turn(BLOCKS), ANY)
         await clock.sleep_until(51.0)
-        fill.cancel()
+        world.plant.withdraw(fill)
         tiers = world.plant.tiers
         assert tiers is not None
         assert tiers.traffic is not None

@@ -118,19 +118,19 @@ class Troubled(Tandem):
         return work
 
     def _break_off(self, work: Any, error: Exception, span_s: float) -> None:
-        self._clock.cancel_at(work.entry)
-        withdraw = work.withdraw
+        under_way: dict[Any, Any] = self._fills if work in self._fills else self._decodes
+        entry, value = under_way[work]
+        self._clock.cancel_at(entry)
 
         def breaks(_: object) -> None:
-            withdraw(work)
-            work.withdraw = None
+            del under_way[work]
             work.set_exception(error)
 
-        work.entry = self._clock.at(self._clock.now() + 0.5 * span_s, breaks, None)
+        under_way[work] = self._clock.at(self._clock.now() + 0.5 * span_s, breaks, None), value
 
     @property
     def idle(self) -> bool:
-        return self._busy == 0 == self._filling
+        return not self._decodes and not self._fills
 
 
 class World:

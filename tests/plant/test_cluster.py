@@ -130,7 +130,7 @@ def test_cancelling_one_staging_frees_its_share_at_once() -> None:
     async def main(clock: VirtualClock) -> float:
         plant = cluster(clock, Turns().truths, (FILL, 2), (DECODE, 2), racks=racks)
         kept, dropped = plant.stage(WorkerId(2), kv), plant.stage(WorkerId(3), kv)
-        clock.at(1.0, lambda move: move.cancel(), dropped)
+        clock.at(1.0, plant.withdraw, dropped)
         await kept
         return clock.now()
 
@@ -142,7 +142,7 @@ def test_a_cancelled_fill_frees_its_worker_with_the_chunk_under_way() -> None:
         turns = Turns()
         plant = cluster(clock, turns.truths, (FILL, 1), (DECODE, 1))
         long, short = plant.fill(W0, turns.make(5120, 2), ANY), plant.fill(W0, turns.make(10, 2), ANY)
-        clock.at(0.013, lambda fill: fill.cancel(), long)
+        clock.at(0.013, plant.withdraw, long)
         filled = await short
         return filled.started_s
 
@@ -161,7 +161,7 @@ def test_a_withdrawn_decode_frees_memory_for_whoever_asks_at_that_instant() -> N
         other = turns.make(500, 3)
         await clock.sleep_until(0.0201)
         assert not plant.room(W0, other)
-        held.cancel()
+        plant.withdraw(held)
         assert plant.room(W0, other)
         await plant.decode(W0, other, Staged(ANY, 0.0))
 

@@ -61,7 +61,7 @@ class Conservation(RuleBasedStateMachine):
     def teardown(self) -> None:
         for one in self.live:
             if one.asked is not None and not one.asked.done():
-                one.asked.cancel()
+                self.plant.withdraw(one.asked)
             if one.worker is not None:
                 self.plant.evict(one.worker, one.turn.turn_id)
         self.let(50.0)
@@ -136,7 +136,7 @@ class Conservation(RuleBasedStateMachine):
         if asked:
             one = asked[pick % len(asked)]
             assert one.asked is not None
-            one.asked.cancel()
+            self.plant.withdraw(one.asked)
             self.let(0.0)
 
     @rule(seconds=st.sampled_from([0.0, 0.0137, 0.31, 3.3]))

@@ -166,7 +166,7 @@ def simulate(plans: list[Plan], **spec: Any) -> tuple[dict[int, float], dict[int
             await clock.sleep_until(plan.at_s)
             while True:
                 future = plant.decode(W0, turn, Staged(ANY, 0.0))
-                entry = None if plan.cancel_s is None else clock.at(plan.cancel_s, lambda f: f.cancel(), future)
+                entry = None if plan.cancel_s is None else clock.at(plan.cancel_s, plant.withdraw, future)
                 try:
                     retired = await future
                 except Preempted:

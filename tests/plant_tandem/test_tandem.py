@@ -71,12 +71,12 @@ def test_cancelled_work_is_withdrawn_at_that_instant(at_s: float) -> None:
         fill = plant.fill(FILL, turn, ANY)
         await clock.sleep_until(at_s)
         assert plant.read().pools[ConfigurationName("fill")].busy_slots == 1
-        assert fill.cancel()
+        assert plant.withdraw(fill)
         assert plant.read().pools[ConfigurationName("fill")].busy_slots == 0
-        assert not fill.cancel()
+        assert not plant.withdraw(fill)
         decode = plant.decode(DECODE, turn, await plant.stage(DECODE, ANY))
         assert plant.read().pools[ConfigurationName("decode")].busy_slots == 1
-        decode.cancel()
+        plant.withdraw(decode)
         pool = plant.read().pools[ConfigurationName("decode")]
         assert (pool.busy_slots, pool.served_total) == (0, 0)
         with pytest.raises(asyncio.CancelledError):
@@ -91,7 +91,7 @@ def test_work_that_is_done_can_not_be_cancelled() -> None:
         plant, turn = plant_and_turn(clock)
         decode = plant.decode(DECODE, turn, await plant.stage(DECODE, ANY))
         await clock.sleep_until(5.0)
-        assert not decode.cancel()
+        assert not plant.withdraw(decode)
         done = await decode
         assert (done.joined_s, done.output_tokens) == (0.0, 7)
         assert plant.read().pools[ConfigurationName("decode")].tokens_total == 7

@@ -37,6 +37,11 @@ class FaultSpec:
     link: str | None = None
     factor: float = 1.0
 
+    @property
+    def of(self) -> tuple[object, ...]:
+        """What suffers, and from what kind of fault."""
+        return self.kind, self.worker, self.rack, self.link
+
     def __post_init__(self) -> None:
         if (self.rack is None) == (self.link is None) if self.kind == "link_down" else (self.worker is None):
             named = "rack, or else its link" if self.kind == "link_down" else "worker"

@@ -86,6 +86,7 @@ class Fleet:
         self._clock, self._desk, self._load_stream = clock, desk, load_stream
         self.racks = each(racks)
         self.links = [SharedLink(clock, rack.uplink_bytes_per_s, rack.flow_bytes_per_s) for rack in self.racks]
+        self._faults: list[FaultSpec] = []  # those that last
         self.storage_links: dict[str, Link] = {}
         self._storage_rates: dict[str, float] = {}
         self._links_changed: Callable[[], None] = lambda: None
@@ -243,28 +244,33 @@ class Fleet:
                 self._clock.at(fault.until_s, self._heal, fault)
 
     def _strike(self, fault: FaultSpec) -> None:
-        if fault.kind == "link_down":
-            self._set_link(fault, fault.factor)
-        elif fault.worker is not None:
-            site = self.sites[fault.worker]
-            if fault.kind == "lost":
-                self._lose(site)
-            else:
-                site.factor = fault.factor
-                self._retime(site)
-                self.report("slowed", site, f"x{fault.factor:g}")
+        if fault.kind == "lost" and fault.worker is not None and not self._alike(fault):
+            self._lose(self.sites[fault.worker])
+        self._faults.append(fault)
+        self._slow(fault)
 
     def _heal(self, fault: FaultSpec) -> None:
-        if fault.kind == "link_down":
-            self._set_link(fault, 1.0)
-        elif fault.worker is not None:
+        self._faults.remove(fault)
+        self._slow(fault)
+        if fault.kind == "lost" and fault.worker is not None and not self._alike(fault):
             site = self.sites[fault.worker]
-            if fault.kind == "slowed":
-                site.factor = 1.0
-                self._retime(site)
-                self.report("slowed", site, "x1")
-            elif site.engine is None:
+            if site.engine is None:
                 self._open(site)
+
+    def _alike(self, fault: FaultSpec) -> list[FaultSpec]:
+        """Return the faults of one kind that the same thing suffers now: it has recovered when the last has ended."""
+        return [other for other in self._faults if other.of == fault.of]
+
+    def _slow(self, fault: FaultSpec) -> None:
+        """Let a link or a worker go as slowly as the worst of its faults makes it."""
+        factor = max((other.factor for other in self._alike(fault)), default=1.0)
+        if fault.kind == "link_down":
+            self._set_link(fault, factor)
+        elif fault.kind == "slowed" and fault.worker is not None:
+            site = self.sites[fault.worker]
+            site.factor = factor
+            self._retime(site)
+            self.report("slowed", site, f"x{factor:g}")
 
     def _set_link(self, fault: FaultSpec, factor: float) -> None:
         if fault.rack is not None:

@@ -330,6 +330,33 @@ def test_a_dead_link_holds_its_transfers_until_it_is_up() -> None:
     assert run_virtual(main) == pytest.approx(4.75)
 
 
+def test_of_faults_that_overlap_on_one_thing_the_worst_counts_and_the_last_to_end_ends_them() -> None:
+    racks = [RackSpec(count=2, workers=1, uplink_bytes_per_s=1e9)]
+    down = [
+        FaultSpec(kind="link_down", at_s=at_s, until_s=until_s, rack=1, factor=factor)
+        for at_s, until_s, factor in ((0.25, 4.0, math.inf), (1.0, 2.0, math.inf), (3.0, 5.0, 2.0))
+    ]
+    lost = [
+        FaultSpec(kind="lost", at_s=at_s, until_s=until_s, worker=0) for at_s, until_s in ((10.0, 12.0), (11.0, 15.0))
+    ]
+
+    async def main(clock: VirtualClock) -> float:
+        plant = cluster(clock, Turns().truths, (FILL, 1), (DECODE, 1), racks=racks, faults=[*down, *lost])
+        await plant.stage(WorkerId(1), KvRef(EMPTY_CHAIN, 10_000, W0))
+        ended_s = clock.now()
+        list(plant.facts())
+        await clock.sleep_until(14.0)
+        assert plant.read().pools["fill"].active_workers == 0
+        await clock.sleep_until(16.0)
+        pool = plant.read().pools["fill"]
+        assert (pool.active_workers, pool.pending_workers) == (1, 0)
+        assert [(fact.kind, fact.at_s) for fact in plant.facts()] == [("lost", 10.0), ("joined", 15.0)]
+        return ended_s
+
+    # A quarter of a second at full rate, a second at half of it from 4 s on, the rest at full rate again.
+    assert run_virtual(main) == pytest.approx(5.25)
+
+
 def recorded(**changes: Any) -> ConfigurationSpec:
     return configuration("replay", Role.AGGREGATED, times=None, **changes)
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from scenarios.errors import UserError
+from scenarios.trace.convert import to_parquet
 from scenarios.workloads.readers.detect import read
+from scenarios.workloads.repairs import OnError
 
 HEAD = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,4808,10\n"
 ROWS = [
@@ -67,3 +69,19 @@ def test_a_last_number_of_csv_that_no_newline_ends_is_kept_and_counted(tmp_path:
         assert entry.done == "kept with '34': short, if the file was cut there"
     path.write_text(HEAD + '"2023-11-16 18:17:05.0","1200","345"', encoding="utf-8")
     assert "no newline at the end" not in read(path).repairs.entries
+
+
+@pytest.mark.parametrize("form", ["auto", "parquet"])
+@pytest.mark.parametrize("on_error", ["raise", "repair", "skip"])
+def test_a_parquet_file_cut_or_overwritten_is_told_as_truncated_or_damaged(
+    tmp_path: Path, form: str, on_error: OnError
+) -> None:
+    source, path = tmp_path / "t.jsonl", tmp_path / "t.parquet"
+    source.write_text("\n".join(json.dumps(row) for row in ROWS), encoding="utf-8")
+    to_parquet(read(source), path)
+    whole = path.read_bytes()
+    assert read(path, form=form, on_error=on_error).requests == 3
+    for bad in (whole[:4], whole[:-300], whole[:-1], b"PAR1" + bytes(len(whole) // 3) + whole[4 + len(whole) // 3 :]):
+        path.write_bytes(bad)
+        with pytest.raises(UserError, match=r"t\.parquet: the Parquet file is truncated or damaged \([^\n]*\)$"):
+            read(path, form=form, on_error=on_error)

@@ -55,7 +55,17 @@ def refuses(sample: Sample) -> str:
     """Return why this is not a Parquet file of ours, '' when it is."""
     if sample.header != ("parquet",):
         return "it does not begin with Parquet's mark"
-    return "" if META in (pq.read_schema(sample.path).metadata or {}) else "its metadata is not Steadyflow's"
+    try:
+        metadata = pq.read_schema(sample.path).metadata or {}
+    except (pa.ArrowException, ValueError, OSError) as error:
+        raise _damaged(sample.path, error) from None
+    return "" if META in metadata else "its metadata is not Steadyflow's"
+
+
+def _damaged(path: Path, error: Exception) -> UserError:
+    """Return the error of a file that begins as Parquet and cannot be read to its end."""
+    what = str(error).strip().partition("\n")[0].rstrip(".")
+    return UserError(f"{path}: the Parquet file is truncated or damaged ({what})")
 
 
 def read(path: Path, options: ReadOptions) -> Corpus:
@@ -64,8 +74,10 @@ def read(path: Path, options: ReadOptions) -> Corpus:
         table = pq.read_table(path)
         meta = orjson.loads(table.schema.metadata[META])
         columns: dict[str, list[Any]] = {name: table.column(name).to_pylist() for name in SCHEMA.names}
-    except (pa.ArrowInvalid, OSError, KeyError) as error:
+    except KeyError as error:
         raise UserError(f"{path}: not a Parquet file of Steadyflow ({error})") from None
+    except (pa.ArrowException, ValueError, OSError) as error:
+        raise _damaged(path, error) from None
     repairs = Repairs(options.on_error)
     for entry in meta["repairs"]:
         repairs.entries[entry["kind"]] = Entry(**entry)

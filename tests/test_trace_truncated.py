@@ -85,3 +85,27 @@ def test_a_parquet_file_cut_or_overwritten_is_told_as_truncated_or_damaged(
         path.write_bytes(bad)
         with pytest.raises(UserError, match=r"t\.parquet: the Parquet file is truncated or damaged \([^\n]*\)$"):
             read(path, form=form, on_error=on_error)
+
+
+@pytest.mark.parametrize("cut_name", ["a.json", "z.json", "a.json.gz", "z.json.gz"])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_cut_file_of_a_folder_is_left_out_and_counted_wherever_it_stands(
+    tmp_path: Path, cut_name: str, indent: int | None
+) -> None:
+    request = {"type": "n", "t": 0.0, "in": 640, "out": 10, "hash_ids": list(range(10))}
+    whole = {"id": "c", "block_size": 64, "hash_id_scope": "local", "requests": [request, {**request, "t": 9.0}]}
+    text = json.dumps(whole, indent=indent)
+    (tmp_path / "m.json").write_text(text, encoding="utf-8")
+    data = text.encode()
+    (tmp_path / cut_name).write_bytes((gzip.compress(data) if cut_name.endswith(".gz") else data)[:-12])
+    corpus = read(tmp_path, on_error="skip")
+    entry = corpus.repairs.entries["file broken off"]
+    assert (corpus.format, corpus.requests, entry.count, entry.done) == ("weka", 2, 1, "left out")
+    assert cut_name in entry.first_at
+    policies: tuple[OnError, ...] = ("repair", "raise")
+    for policy in policies:
+        with pytest.raises(UserError, match=rf"{cut_name}[^\n]*truncated[^\n]*$"):
+            read(tmp_path, on_error=policy)
+    (tmp_path / "m.json").unlink()
+    with pytest.raises(UserError, match=rf"{cut_name}[^\n]*truncated[^\n]*$"):
+        read(tmp_path, on_error="skip")

@@ -65,7 +65,7 @@ def read(
         raise UserError(f"format {form!r} is not known{nearest(form, READERS)}; known: {', '.join(READERS)}")
     if not path.exists():
         raise UserError(f"{path}: no such file or directory")
-    start = sample(path)
+    start = sample(path, options.on_error)
     if form != "auto":
         refuses, reader = READERS[form]
         if reason := refuses(start):

@@ -99,16 +99,18 @@ def documents(path: Path, repairs: Repairs) -> Iterator[tuple[str, Any]]:
         first = next(source)
     except StopIteration:
         raise UserError(f"{path}: the file is empty; a trace was expected") from None
+    except UserError as error:
+        if repairs.on_error != "skip":
+            raise
+        repairs.note("file broken off", str(error), "left out")
+        return
     stripped = first[1].strip()
     by_line = ".jsonl" in path.name or (stripped[:1] == b"{" and stripped[-1:] == b"}")
     if not by_line:
-        number, line = first
-        rows = [line]
-        for following, line in source:
-            rows.extend([b""] * (following - number - 1))
-            rows.append(line)
-            number = following
-        value = parse(b"\n".join(rows), path, 1, repairs)
+        try:
+            value = _one_value(first, source, path, repairs)
+        except Skip:
+            return
         for k, item in enumerate(value if isinstance(value, list) else [value]):
             yield (f"{path}: [{k}]" if isinstance(value, list) else f"{path}"), item
         return
@@ -125,6 +127,23 @@ def documents(path: Path, repairs: Repairs) -> Iterator[tuple[str, Any]]:
                 raise
             repairs.note("file broken off", str(error), "what came before it was kept")
             return
+
+
+def _one_value(first: tuple[int, bytes], source: Iterator[tuple[int, bytes]], path: Path, repairs: Repairs) -> Any:
+    """Parse all lines of a file as one JSON value; raise Skip where the file is left out and counted."""
+    number, line = first
+    rows = [line]
+    try:
+        for following, line in source:
+            rows.extend([b""] * (following - number - 1))
+            rows.append(line)
+            number = following
+    except UserError as error:
+        if repairs.on_error != "skip":
+            raise
+        repairs.note("file broken off", str(error), "left out")
+        raise Skip from None
+    return parse(b"\n".join(rows), path, 1, repairs)
 
 
 def parse(line: bytes, path: Path, number: int, repairs: Repairs) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -53,15 +54,25 @@ class Sample:
     header: tuple[str, ...]
 
 
-def sample(path: Path) -> Sample:
-    """Read the first lines of a file, or of a directory's first file."""
+def sample(path: Path, on_error: OnError = "repair") -> Sample:
+    """Read the first lines of a file, or of a directory's first file (under `skip`: the first that can be read)."""
     if path.is_file():
         with path.open("rb") as binary:
             if binary.read(4) == b"PAR1":
                 return Sample(path, None, None, ("parquet",))
     if path.is_dir() and any(path.glob("chunk-*-trace.csv")):
         return Sample(path, None, None, ("servegen",))
-    file = files.members(path, TEXTS)[0]
+    *before, last = files.members(path, TEXTS)
+    if on_error == "skip":
+        for file in before:
+            with suppress(UserError):
+                return _sample(path, file)
+        return _sample(path, last)
+    return _sample(path, (*before, last)[0])
+
+
+def _sample(path: Path, file: Path) -> Sample:
+    """Read the first lines of one file of a path."""
     found = [line for _, line in zip(range(2), (line for _, line in files.lines(file)))]
     if not found:
         raise UserError(f"{file}: the file is empty; a trace was expected")

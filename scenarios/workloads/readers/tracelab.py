@@ -59,7 +59,7 @@ def read(path: Path, options: ReadOptions) -> Corpus:
     """Read rounds of either form into conversations, in the order in which the sessions begin."""
     repairs = Repairs(options.on_error)
     sessions: dict[str, _Session] = {}
-    by_row = isinstance(rows.sample(path).first, dict)
+    by_row = isinstance(rows.sample(path, options.on_error).first, dict)
     for at, row in rows.json_rows(path, repairs) if by_row else rows.csv_rows(path, repairs):
         try:
             if by_row:

@@ -42,13 +42,14 @@ def _of_laws(scenario: Scenario, keys: tuple[str, ...]) -> Iterator[tuple[str, s
     for own in scenario.candidates:
         for slot in ("admission", "capacity", "routing"):
             for key in keys:
-                for name in _flat(getattr(getattr(own, slot), key, ())):
+                for name in flat(getattr(getattr(own, slot), key, ())):
                     yield f"candidates.{own.name}.{slot}.{key}", name
 
 
-def _flat(names: Any) -> Iterator[str]:  # Any: a name, or lists of names
+def flat(names: Any) -> Iterator[str]:  # Any: a name, or lists of names
+    """Yield the names of a law's key."""
     if isinstance(names, str):
         yield names
     else:
         for name in names:
-            yield from _flat(name)
+            yield from flat(name)

@@ -74,3 +74,11 @@ def test_pools_that_begin_empty_and_are_filled_by_a_capacity_law_are_no_mistake(
 )  # fmt: skip
 def test_what_a_capacity_law_or_its_reserve_may_reach_is_not_refused(sets: list[str]) -> None:
     load("role_flips", sets)
+
+
+@pytest.mark.parametrize("place", ["plant.pools", "candidates.wait.pools"])
+def test_an_empty_list_of_pools_is_told_what_a_pool_is(place: str) -> None:
+    said = f'role_flips.toml: {place} = []: at least one pool is needed, as [{{ configuration = "...", workers = N }}]'
+    with pytest.raises(UserError) as refused:
+        load("role_flips", [f"{place}=[]"])
+    assert str(refused.value) == said

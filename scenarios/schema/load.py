@@ -166,9 +166,17 @@ def _first(error: ValidationError, raw: Raw) -> str:
     message = _worded(found["msg"].removeprefix("Value error, "))
     if found["loc"][:1] == ("expect",) and kind in ("model_type", "model_attributes_type", "dict_type"):
         message = "must be a word in quotes, { value = 1.0, rel = 0.05 } or { at_least = 1.0 }"
+    if kind == "too_short":
+        message = _too_few(str(found["loc"][-1]), found["ctx"]["min_length"])
     if place and kind != "value_error":
         return f"{place} = {given!r}: {message}"
     return f"{place}: {message}" if place else message
+
+
+def _too_few(key: str, least: int) -> str:
+    if key == "pools":
+        return 'at least one pool is needed, as [{ configuration = "...", workers = N }]'
+    return f"at least {'one is' if least == 1 else f'{least} are'} needed"
 
 
 def _worded(message: str) -> str:

@@ -109,3 +109,47 @@ def test_a_cut_file_of_a_folder_is_left_out_and_counted_wherever_it_stands(
     (tmp_path / "m.json").unlink()
     with pytest.raises(UserError, match=rf"{cut_name}[^\n]*truncated[^\n]*$"):
         read(tmp_path, on_error="skip")
+
+
+def test_a_csv_cut_after_its_last_comma_is_told_as_perhaps_truncated_or_left_out_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(HEAD + "2023-11-16 18:17:05.0,1200,", encoding="utf-8")
+    wrong = r"t\.csv:3: the last line ends before its last field \(GeneratedTokens\): the file may be truncated$"
+    with pytest.raises(UserError, match=wrong):
+        read(path)
+    corpus = read(path, on_error="skip")
+    assert (corpus.requests, corpus.repairs.entries["file broken off"].done) == (1, "left out")
+    assert "no newline at the end" not in corpus.repairs.entries
+
+
+def test_an_optional_last_field_that_rows_above_leave_empty_may_be_empty_in_the_last_row(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    head = "Timestamp,Request tokens,Response tokens,Elapsed time\n"
+    path.write_text(head + "1,100,10,\n2,100,10,", encoding="utf-8")
+    assert read(path, on_error="raise").requests == 2
+    path.write_text(head + "1,100,10,3\n2,100,10,", encoding="utf-8")
+    with pytest.raises(UserError, match=r"\(Elapsed time\): the file may be truncated"):
+        read(path)
+
+
+def test_a_cut_csv_ends_only_itself_among_a_folders_files(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(HEAD + "2023-11-16 18:17:05.0,1200", encoding="utf-8")
+    (tmp_path / "b.csv").write_text(HEAD, encoding="utf-8")
+    corpus = read(tmp_path, on_error="skip")
+    assert (corpus.requests, corpus.repairs.entries["file broken off"].count) == (2, 1)
+
+
+def test_a_number_that_a_carriage_return_ends_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes((HEAD + "2023-11-16 18:17:05.0,1200,9\n").replace("\n", "\r\n").encode()[:-1])
+    corpus = read(path)
+    assert (corpus.requests, "no newline at the end" in corpus.repairs.entries) == (2, False)
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n"])
+def test_a_csv_of_a_header_alone_is_told_to_have_no_row(tmp_path: Path, end: str) -> None:
+    path = tmp_path / "t.csv"
+    for head in (HEAD.partition("\n")[0], "Timestamp,Request tokens,Response tokens"):
+        path.write_bytes((head + end).encode())
+        with pytest.raises(UserError, match=r"t\.csv: there is a header, but no row below it"):
+            read(path, on_error="skip")

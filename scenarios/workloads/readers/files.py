@@ -69,7 +69,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
 def lines(path: Path, unended: list[bytes] | None = None) -> Iterator[tuple[int, bytes]]:
     """Yield (line number from 1, line without its end) for every line that is not blank.
 
-    A last line that no newline ends is put into `unended` before it is yielded.
+    A last line that neither a newline nor a carriage return ends is put into `unended` before it is yielded.
     """
     number, parts = 1, list[bytes]()
     for chunk in _chunks(path):
@@ -83,7 +83,7 @@ def lines(path: Path, unended: list[bytes] | None = None) -> Iterator[tuple[int,
         parts.append(pieces[-1])
     line = b"".join(parts)
     if line.strip():
-        if unended is not None:
+        if unended is not None and not line.endswith(b"\r"):
             unended.append(line)
         yield number, line.rstrip(b"\r")
 

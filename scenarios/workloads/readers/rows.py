@@ -133,9 +133,16 @@ def json_rows(path: Path, repairs: Repairs) -> Iterator[tuple[str, dict[str, Any
 def csv_rows(path: Path, repairs: Repairs) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield (place, row) for every line of CSV files under their header; quotes and a byte-order mark are allowed.
 
-    A last line with fewer fields than the header is refused, or left out and counted under `skip`. A last field that
-    neither a newline nor a quote ends is counted: who cuts a file within its last number leaves a number.
+    A last line with fewer fields than the header is refused, or left out and counted under `skip`; so is one that
+    breaks off after its last comma, unless a row above it leaves the last field empty too. A last field that neither a
+    line end nor a quote ends is counted: who cuts a file within its last number leaves a number.
+
+    Raises
+    ------
+    UserError
+        Where the last line breaks off (but under `skip`), or no file holds a row.
     """
+    met = 0
     for file in files.members(path, (".csv",)):
         unended: list[bytes] = []
         numbered = files.lines(file, unended)
@@ -148,21 +155,33 @@ def csv_rows(path: Path, repairs: Repairs) -> Iterator[tuple[str, dict[str, str]
 
         reader = csv.DictReader(text())
         row = next(reader, None)
+        final = (reader.fieldnames or ("",))[-1]
+        may_be_empty = not final.strip()
         while row is not None:
+            met += 1
             at = f"{file}:{numbers[-1]}"
             following = next(reader, None)
             short = sum(value is None for value in row.values())
+            open_end = following is None and bool(unended) and not unended[0].endswith(b'"')
+            empty = not (row[final] or "").strip()
+            wrong = ""
             if following is None and short:
                 wrong = f"the last line ends {short} of {len(row)} fields too soon: the file is truncated"
+            elif open_end and empty and not may_be_empty:
+                wrong = f"the last line ends before its last field ({final.strip()}): the file may be truncated"
+            if wrong:
                 refused = repairs.refuse("file broken off", at, wrong)
                 if isinstance(refused, Skip):
-                    return
+                    break
                 raise refused
-            if following is None and unended and not unended[0].endswith(b'"'):
+            may_be_empty = may_be_empty or empty
+            if open_end:
                 last = unended[0].rpartition(b",")[2].decode("utf-8", "replace")
                 repairs.note("no newline at the end", at, f"kept with {last!r}: short, if the file was cut there")
             yield at, {(k or "").strip(): (v or "").strip() for k, v in row.items() if k is not None}
             row = following
+    if not met:
+        raise UserError(f"{path}: there is a header, but no row below it; a row a request was expected")
 
 
 def number(row: dict[str, str], key: str, at: str, repairs: Repairs) -> float:

@@ -6,6 +6,8 @@ import gzip
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from scenarios.errors import UserError
@@ -153,3 +155,16 @@ def test_a_csv_of_a_header_alone_is_told_to_have_no_row(tmp_path: Path, end: str
         path.write_bytes((head + end).encode())
         with pytest.raises(UserError, match=r"t\.csv: there is a header, but no row below it"):
             read(path, on_error="skip")
+
+
+@pytest.mark.parametrize(("column", "value"), [("starter", "uses"), ("stop", None), ("stream", 7)])
+def test_a_parquet_value_that_is_never_written_is_told_as_damage(tmp_path: Path, column: str, value: object) -> None:
+    source, path = tmp_path / "t.jsonl", tmp_path / "t.parquet"
+    source.write_text("\n".join(json.dumps(row) for row in ROWS), encoding="utf-8")
+    to_parquet(read(source), path)
+    table = pq.read_table(path)
+    k = table.schema.get_field_index(column)
+    field = table.schema.field(k)
+    pq.write_table(table.set_column(k, field, pa.array([value] * len(table), field.type)), path)
+    with pytest.raises(UserError, match=r"t\.parquet: the Parquet file is truncated or damaged \(conversation"):
+        read(path)

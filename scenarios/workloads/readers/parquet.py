@@ -84,7 +84,13 @@ def read(path: Path, options: ReadOptions) -> Corpus:
     grouped: dict[str, list[int]] = {}
     for k, name in enumerate(columns["conversation"]):
         grouped.setdefault(name, []).append(k)
-    whole = [_conversation(name, listed, columns) for name, listed in grouped.items()]
+    whole: list[Conversation] = []
+    for name, listed in grouped.items():
+        try:
+            whole.append(_conversation(name, listed, columns))
+        except (ValueError, IndexError, TypeError) as error:
+            wrong = ValueError(f"conversation {name!r} holds a value that is never written: {error}")
+            raise _damaged(path, wrong) from None
     corpus = Corpus(name=meta["name"], format=meta["format"], conversations=whole, scope=meta["scope"], repairs=repairs)
     corpus.source_sha256 = meta["source_sha256"]
     return rows.not_empty(corpus, path)

@@ -35,6 +35,16 @@ KALMAN = '{ kind = "kalman", lead_s = 10.0, level_ratio = 0.1, trend_ratio = 0.1
         ("pending_blind", ["candidates.0.ready={capacity_turns=2}"], "candidates.pending_blind.ready.capacity_turns"),
         ("pending_blind", ['candidates.0.retention={kind="ttl", ttl_s=1}'], "pending_blind.retention would"),
         ("pending_blind", ["plant.configurations.serve.swap_bytes_per_s=1e9"], 'it needs preemption = "swap"'),
+        (
+            "service_drift",
+            ["plant.faults.2.at_s=900"],
+            "plant.faults.2.at_s = 900 would have no effect: the run ends at horizon_s = 900",
+        ),
+        (
+            "service_drift",
+            ["plant.faults.2.at_s=1e3", "drain_s=60"],
+            "plant.faults.2.at_s = 1000 would have no effect: the run ends at horizon_s + drain_s = 960",
+        ),
         ("pending_blind", ['reconfigure.reserve="spar"'], "no configuration spar (did you mean `spare`?)"),
         ("role_flips", ['candidates.0.reconfigure={reserve="fil"}'], "wait.reconfigure.reserve: no configuration fil"),
         ("kv_cliff", ["plant.kv.gpus_per_worker=4"], "plant.kv.gpus_per_worker would"),
@@ -61,3 +71,7 @@ def test_a_shipped_scenario_as_resolved_reads_again(name: str) -> None:
 
     scenario = load(name)
     assert to_toml(validate(tomllib.loads(to_toml(scenario)), name)) == to_toml(scenario)
+
+
+def test_a_fault_may_befall_the_turns_that_drain_after_the_horizon() -> None:
+    load("service_drift", ["plant.faults.2.at_s=930", "drain_s=60"])

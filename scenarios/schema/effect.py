@@ -83,6 +83,11 @@ def _on_workers(scenario: Scenario, plant: ClusterPlant) -> Found:
     for name, one in plant.configurations.items():
         if one.swap_bytes_per_s is not None and one.preemption != "swap":
             yield f"plant.configurations.{name}.swap_bytes_per_s", 'it needs preemption = "swap"'
+    end_s = scenario.horizon_s + scenario.drain_s
+    for number, fault in enumerate(plant.faults):
+        if fault.at_s >= end_s:
+            and_drain = f" + drain_s = {end_s:g}" if scenario.drain_s > 0.0 else f" = {end_s:g}"
+            yield f"plant.faults.{number}.at_s = {fault.at_s:g}", f"the run ends at horizon_s{and_drain}"
     if plant.kv is not None:
         yield from _on_tiers(plant.kv)
         return

@@ -15,6 +15,8 @@ from scenarios.schema.load import load
 OURS = ("orchestrator.", "plant.", "policies.", "scenarios.workloads.", "scenarios.build.")
 built_in = builtins.sum
 
+EARLY_FAULTS = ("plant.faults.0.at_s=40", "plant.faults.1.at_s=50", "plant.faults.2.at_s=70")
+
 
 def sum_of_integers(values: Iterable[Any], /, start: Any = 0) -> Any:
     kept = list(values)
@@ -32,7 +34,7 @@ def sum_of_integers(values: Iterable[Any], /, start: Any = 0) -> Any:
         ("agentx_lanes", "retirement_gate", 100.0, ()),
         ("aggregated_vs_disaggregated", "disaggregated", 60.0, ()),
         ("kv_hot_prefix", "prefix_affinity", 60.0, ()),
-        ("kv_link_fault", None, 100.0, ()),
+        ("kv_link_fault", None, 100.0, EARLY_FAULTS),
         ("planner_tick_instant", None, 200.0, ()),
         ("interactive_reserve", None, 30.0, ()),
         ("day_six_loops", None, 700.0, ("workload.arrivals.mean_per_s=2.0",)),

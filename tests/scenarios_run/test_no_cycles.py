@@ -11,18 +11,22 @@ from orchestrator.orchestrator import Orchestrator
 from scenarios.run.execute import run
 from scenarios.schema.load import load
 
+EARLY_FAULTS = ("plant.faults.0.at_s=40", "plant.faults.1.at_s=50", "plant.faults.2.at_s=70")
+
 
 @pytest.mark.parametrize(
-    ("name", "horizon_s"),
+    ("name", "horizon_s", "more"),
     [
-        ("full_empty_reference", 30.0),
-        ("c1_constant", 20.0),
-        ("agentx_slow_fill", 60.0),
-        ("kv_hot_prefix", 60.0),
-        ("kv_link_fault", 100.0),
+        ("full_empty_reference", 30.0, ()),
+        ("c1_constant", 20.0, ()),
+        ("agentx_slow_fill", 60.0, ()),
+        ("kv_hot_prefix", 60.0, ()),
+        ("kv_link_fault", 100.0, EARLY_FAULTS),
     ],
 )
-def test_what_a_turn_leaves_goes_with_it(name: str, horizon_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_turn_leaves_goes_with_it(
+    name: str, horizon_s: float, more: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     found: list[tuple[int, int]] = []
 
     def closed(self: Orchestrator, close: Any = Orchestrator._close) -> None:
@@ -31,7 +35,7 @@ def test_what_a_turn_leaves_goes_with_it(name: str, horizon_s: float, monkeypatc
 
     monkeypatch.setattr(Orchestrator, "_close", closed)
     scenario = load(
-        name, [f"horizon_s={horizon_s}", f"warmup_s={horizon_s / 3}", f"record.signal_bin_s={horizon_s / 60}"]
+        name, [f"horizon_s={horizon_s}", f"warmup_s={horizon_s / 3}", f"record.signal_bin_s={horizon_s / 60}", *more]
     )
     gc.collect()
     run(scenario, scenario.candidates[-1].name)

@@ -40,120 +40,71 @@ class Owner(Protocol):
         ...
 
 
-class Link(Protocol):
-    """What an object on its way asks of a link, whether it calls when a flow ends or says so beforehand."""
-
-    rate_bytes_per_s: float
-
-    def enter(self, size_bytes: float, owner: Owner, now: float) -> Flow:
-        """Add a flow now. Return a handle: its fourth field is its earliest end; inf: the owner will hear of it."""
-        ...
-
-    def foresee(self, flow: Flow, now: float) -> float:
-        """Return when a flow ends if nobody joins (no earlier if somebody does), or ended; inf: not known."""
-        ...
-
-    def leave(self, flow: Flow) -> None:
-        """Take a flow off; its share goes to the others at once. Harmless after its end."""
-        ...
-
-    def left_bytes(self, flow: Flow) -> float:
-        """Return what the link has still to carry of a flow; 0 after its end."""
-        ...
-
-    def load(self) -> int:
-        """Return how many flows are on the link."""
-        ...
-
-    def carried_bytes(self) -> float:
-        """Return what has passed so far, the flows under way included."""
-        ...
-
-    def set_rate(self, bytes_per_s: float) -> None:
-        """Change the link's rate from now on; flows keep what they have moved."""
-        ...
-
-
 # Rounding of the service clock and of the instant, a few units in the last place.
 ROUNDING = 4e-16
 
 
-class SharedLink:
-    """A link that calls when a flow ends.
+class Link:
+    """A link, whether it calls when a flow ends or says so beforehand: its flows, and what has passed.
 
     Parameters
     ----------
     clock : Clock
     bytes_per_s : float
         Rate of the whole link; 0 stops it.
-    flow_bytes_per_s : float
-        Most that one flow can take.
+
+    Attributes
+    ----------
+    live : int
+        Flows on the link when it was last brought up to date.
+    moved_bytes : float
+        What flows that have ended, or left, have moved.
     """
 
-    __slots__ = (
-        "_at_s", "_clock", "_due_s", "_entry", "_flow_cap", "_flows", "_sequence", "_served", "_share", "live",
-        "moved_bytes", "rate_bytes_per_s",
-    )  # fmt: skip
+    __slots__ = ("_at_s", "_clock", "_flows", "_sequence", "_served", "live", "moved_bytes", "rate_bytes_per_s")
 
-    def __init__(self, clock: Clock, bytes_per_s: float, flow_bytes_per_s: float = math.inf) -> None:
+    def __init__(self, clock: Clock, bytes_per_s: float) -> None:
         self._clock = clock
         self.rate_bytes_per_s = bytes_per_s
-        self._flow_cap = flow_bytes_per_s
-        self._flows: list[Flow] = []  # a heap; the last field is the argument of the call
+        self._flows: list[Flow] = []  # a heap
         self._served = 0.0  # V, bytes per flow since the link was last idle
         self._at_s = 0.0  # when V was last brought up to date
-        self._share = 0.0  # bytes a second that each flow gets now
         self._sequence = 0
-        self._entry: Any = None  # a clock's entry is its own affair
-        self._due_s = 0.0
         self.live = 0
         self.moved_bytes = 0.0
 
-    def join(self, size_bytes: float, end: Callable[[Any], object], arg: object) -> Flow:
-        """Add a flow; `end(arg)` is called when its last byte has passed. Return a handle for `leave`."""
-        return self._add(size_bytes, end, arg, self._clock.now())
-
     def enter(self, size_bytes: float, owner: Owner, now: float) -> Flow:
-        """Add a flow now whose owner hears of its end. Return a handle; its fourth field is its end, inf until then."""
-        return self._add(size_bytes, owner.passed, None, now)
-
-    def _add(self, size_bytes: float, end: Callable[[Any], object], arg: object, now: float) -> Flow:
-        self._served = served = self._served + (now - self._at_s) * self._share
-        self._at_s = now
-        self._sequence = sequence = self._sequence + 1
-        flow: Flow = [served + size_bytes, sequence, end, math.inf, size_bytes, arg]
-        flows = self._flows
-        heapq.heappush(flows, flow)
-        self.live = live = self.live + 1
-        rate = self.rate_bytes_per_s
-        if rate < live * self._flow_cap and self._entry is not None and flows[0] is not flow:
-            self._share = rate / live  # the next end has only moved away
-        else:
-            self._arm(now)
-        return flow
+        """Add a flow now. Return a handle: its fourth field is its earliest end; inf: the owner will hear of it."""
+        raise NotImplementedError
 
     def foresee(self, flow: Flow, now: float) -> float:
-        """Return when a flow ended; inf: it has not."""
-        end_s: float = flow[3]
-        return end_s
+        """Return when a flow ends if nobody joins (no earlier if somebody does), or ended; inf: not known."""
+        raise NotImplementedError
+
+    def _bring_up(self, now: float) -> None:
+        """Bring V up to date."""
+        raise NotImplementedError
+
+    def _sped_up(self, now: float) -> None:
+        """Flows may end earlier from now on: one has left, or the rate has changed."""
+        raise NotImplementedError
 
     def leave(self, flow: Flow) -> None:
         """Take a flow off; its share goes to the others at once. Harmless after its end."""
-        if flow[2] is None:
-            return
         now = self._clock.now()
-        self._bring_up(now)
-        self.moved_bytes += flow[4] - max(0.0, flow[0] - self._served)
-        flow[2], flow[3] = None, now
-        self.live -= 1
-        self._arm(now)
+        if flow[2] is not None:
+            self._bring_up(now)  # it may end with this
+        if flow[2] is not None:
+            self.moved_bytes += flow[4] - max(0.0, flow[0] - self._served)
+            flow[2], flow[3] = None, now
+            self.live -= 1
+            self._sped_up(now)
 
     def left_bytes(self, flow: Flow) -> float:
         """Return what the link has still to carry of a flow; 0 after its end."""
-        if flow[2] is None:
-            return 0.0
-        self._bring_up(self._clock.now())
-        return max(0.0, float(flow[0]) - self._served)
+        if flow[2] is not None:
+            self._bring_up(self._clock.now())
+        return 0.0 if flow[2] is None else max(0.0, float(flow[0]) - self._served)
 
     def load(self) -> int:
         """Return how many flows are on the link."""
@@ -170,11 +121,64 @@ class SharedLink:
         now = self._clock.now()
         self._bring_up(now)
         self.rate_bytes_per_s = bytes_per_s
-        self._arm(now)
+        self._sped_up(now)
+
+
+class SharedLink(Link):
+    """A link that calls when a flow ends.
+
+    Parameters
+    ----------
+    clock : Clock
+    bytes_per_s : float
+        Rate of the whole link; 0 stops it.
+    flow_bytes_per_s : float
+        Most that one flow can take.
+    """
+
+    __slots__ = ("_due_s", "_entry", "_flow_cap", "_share")
+
+    def __init__(self, clock: Clock, bytes_per_s: float, flow_bytes_per_s: float = math.inf) -> None:
+        super().__init__(clock, bytes_per_s)
+        self._flow_cap = flow_bytes_per_s
+        self._share = 0.0  # bytes a second that each flow gets now
+        self._entry: Any = None  # a clock's entry is its own affair
+        self._due_s = 0.0
+
+    def join(self, size_bytes: float, end: Callable[[Any], object], arg: object) -> Flow:
+        """Add a flow; `end(arg)` is called when its last byte has passed. Return a handle for `leave`."""
+        return self._add(size_bytes, end, arg, self._clock.now())
+
+    def enter(self, size_bytes: float, owner: Owner, now: float) -> Flow:
+        """Add a flow now whose owner hears of its end. Return a handle; its fourth field is its end, inf until then."""
+        return self._add(size_bytes, owner.passed, None, now)
+
+    def _add(self, size_bytes: float, end: Callable[[Any], object], arg: object, now: float) -> Flow:
+        self._served = served = self._served + (now - self._at_s) * self._share
+        self._at_s = now
+        self._sequence = sequence = self._sequence + 1
+        flow: Flow = [served + size_bytes, sequence, end, math.inf, size_bytes, arg]  # arg: what it is called with
+        flows = self._flows
+        heapq.heappush(flows, flow)
+        self.live = live = self.live + 1
+        rate = self.rate_bytes_per_s
+        if rate < live * self._flow_cap and self._entry is not None and flows[0] is not flow:
+            self._share = rate / live  # the next end has only moved away
+        else:
+            self._arm(now)
+        return flow
+
+    def foresee(self, flow: Flow, now: float) -> float:
+        """Return when a flow ended; inf: it has not."""
+        end_s: float = flow[3]
+        return end_s
 
     def _bring_up(self, now: float) -> None:
         self._served += (now - self._at_s) * self._share
         self._at_s = now
+
+    def _sped_up(self, now: float) -> None:
+        self._arm(now)
 
     def _arm(self, now: float) -> None:
         """Set the timer for the next end, unless one is set for no later: that one re-arms when it fires."""

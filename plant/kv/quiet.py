@@ -11,10 +11,10 @@ import math
 from math import fsum
 
 from orchestrator.clock import Clock
-from plant.links import ROUNDING, Flow, Owner
+from plant.links import ROUNDING, Flow, Link, Owner
 
 
-class QuietLink:
+class QuietLink(Link):
     """A link that knows beforehand when its flows end.
 
     Parameters
@@ -22,27 +22,13 @@ class QuietLink:
     clock : Clock
     bytes_per_s : float
         Rate of the whole link; 0 stops it.
-
-    Attributes
-    ----------
-    live : int
-        Flows on the link when it was last brought up to date.
     """
 
-    __slots__ = (
-        "_at_s", "_clock", "_flows", "_sequence", "_served", "_solo", "live", "moved_bytes", "rate_bytes_per_s",
-    )  # fmt: skip
+    __slots__ = ("_solo",)
 
     def __init__(self, clock: Clock, bytes_per_s: float) -> None:
-        self._clock = clock
-        self.rate_bytes_per_s = bytes_per_s
-        self._flows: list[Flow] = []  # a heap
+        super().__init__(clock, bytes_per_s)
         self._solo: Flow | None = None  # the only flow, and not yet in the heap
-        self._served = 0.0  # V, bytes per flow since the link was last idle
-        self._at_s = 0.0  # when V was last brought up to date
-        self._sequence = 0
-        self.live = 0
-        self.moved_bytes = 0.0
 
     def enter(self, size_bytes: float, owner: Owner, now: float) -> Flow:
         """Add a flow now. Return a handle for `leave`; its fourth field is the earliest that it may end."""
@@ -83,39 +69,12 @@ class QuietLink:
         before = [other[0] - served for other in self._flows if other[0] < tag and other[2] is not None]
         return self._at_s + (fsum(before) + (self.live - len(before)) * (tag - served)) / self.rate_bytes_per_s
 
-    def leave(self, flow: Flow) -> None:
-        """Take a flow off; its share goes to the others at once. Harmless after its end."""
-        now = self._clock.now()
-        self._bring_up(now)
-        if flow[2] is not None:
-            self.moved_bytes += flow[4] - max(0.0, flow[0] - self._served)
-            flow[2], flow[3] = None, now
-            self.live -= 1
-            self._tell()
-
-    def left_bytes(self, flow: Flow) -> float:
-        """Return what the link has still to carry of a flow; 0 after its end."""
-        self._bring_up(self._clock.now())
-        return 0.0 if flow[2] is None else max(0.0, float(flow[0]) - self._served)
-
     def load(self) -> int:
         """Return how many flows are on the link."""
         self._bring_up(self._clock.now())
         return self.live
 
-    def carried_bytes(self) -> float:
-        """Return what has passed so far, the flows under way included."""
-        self._bring_up(self._clock.now())
-        live = [flow for flow in self._flows if flow[2] is not None]
-        return self.moved_bytes + fsum(float(flow[4]) - max(0.0, float(flow[0]) - self._served) for flow in live)
-
-    def set_rate(self, bytes_per_s: float) -> None:
-        """Change the link's rate from now on; flows keep what they have moved."""
-        self._bring_up(self._clock.now())
-        self.rate_bytes_per_s = bytes_per_s
-        self._tell()
-
-    def _tell(self) -> None:
+    def _sped_up(self, now: float) -> None:
         """Let the owners know that their flows may end earlier than was said."""
         told = [flow for flow in self._flows if flow[2] is not None]
         for flow in told:

@@ -17,7 +17,7 @@ from orchestrator.clock import Clock
 from orchestrator.rng import mix
 from orchestrator.turn import WorkerId
 from plant.kv.moves import Move, Route
-from plant.kv.quiet import QuietLink
+from plant.kv.quiet_links import QuietLink
 from plant.kv.spec import NETWORK, NODE, SSD, KvSpec, TierSpec
 from plant.links import SharedLink
 

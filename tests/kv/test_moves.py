@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from orchestrator.turn import KvRun, WorkerId
 from plant.kv.fetch import Fetch
 from plant.kv.moves import Move
-from plant.kv.quiet import QuietLink
+from plant.kv.quiet_links import QuietLink
 from plant.kv.shelves import BUSY
 from plant.kv.spec import MEASURED_EFFICIENCY, KvSpec, TierSpec
 from plant.kv.tiered import TieredStore

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.virtual_clock import VirtualClock, run_virtual
-from plant.kv.quiet import QuietLink
+from plant.kv.quiet_links import QuietLink
 from plant.links import SharedLink
 from plant.transfer import Transfer
 

@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 from orchestrator.clock import Clock
 from orchestrator.ledger import WAITING, ClassCounts, Ledger, Turn
+from orchestrator.messages import AdmissionCommand
 from orchestrator.rng import uniform
-from orchestrator.signals import AdmissionCommand
 from orchestrator.turn import ClassName
 
 Order = Literal["fifo", "priority", "edf", "weighted_fair"]
@@ -36,7 +36,7 @@ class ClassSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DoorLimits:
+class AdmissionLimits:
     """What the actuator can do: the highest rate, how fast the rate may change, how many turns may wait."""
 
     max_release_per_s: float = math.inf
@@ -45,7 +45,7 @@ class DoorLimits:
     order: Order = "fifo"
 
 
-class _Lane:
+class _ClassQueue:
     """The turns of one class that wait, oldest first, and the class's place in weighted fair order."""
 
     __slots__ = ("cap", "counts", "reserve", "shed", "spec", "virtual", "waiting")
@@ -60,7 +60,7 @@ class _Lane:
         self.virtual = 0.0
 
 
-class Door:
+class AdmissionQueue:
     """Admission gate: `enter` puts a turn in line; `set` moves the actuator.
 
     Parameters
@@ -68,7 +68,7 @@ class Door:
     clock : Clock
     ledger : Ledger
     classes : sequence of ClassSpec, in the ledger's order
-    limits : DoorLimits
+    limits : AdmissionLimits
     shed_stream : int
         Key of the random stream that decides which arrivals are shed.
     released : callable
@@ -82,14 +82,14 @@ class Door:
         clock: Clock,
         ledger: Ledger,
         classes: list[ClassSpec],
-        limits: DoorLimits,
+        limits: AdmissionLimits,
         shed_stream: int,
         released: Callable[[Turn], None],
         told: bool = True,
     ) -> None:
         self._clock, self._ledger, self._limits, self._stream = clock, ledger, limits, shed_stream
         self._released = released
-        self._lanes = [_Lane(spec, counts) for spec, counts in zip(classes, ledger.classes, strict=True)]
+        self._lanes = [_ClassQueue(spec, counts) for spec, counts in zip(classes, ledger.classes, strict=True)]
         self._sole = self._lanes[0] if len(self._lanes) == 1 else None
         self._open, self._told = True, told
         self._rate = limits.max_release_per_s
@@ -127,7 +127,7 @@ class Door:
             return "shed"
         return None
 
-    def _goes_now(self, lane: _Lane) -> bool:
+    def _goes_now(self, lane: _ClassQueue) -> bool:
         """Tell whether a turn that joins this lane would be released at once, and so never wait."""
         self._drop_gone()
         if lane.waiting or not self._open or not self._told or self._timer is not None:
@@ -234,7 +234,7 @@ class Door:
         self._phase, self._phase_s = 1.0, self._clock.now()
         self.pump()
 
-    def _release(self, lane: _Lane, now_s: float) -> None:
+    def _release(self, lane: _ClassQueue, now_s: float) -> None:
         turn = lane.waiting.popleft()
         if lane is not self._sole:
             self._virtual = lane.virtual
@@ -248,7 +248,7 @@ class Door:
             while lane.waiting and lane.waiting[0].stage is not WAITING:
                 lane.waiting.popleft()
 
-    def _next_lane(self) -> _Lane | None:
+    def _next_lane(self) -> _ClassQueue | None:
         """Return the class whose head goes next, or None when none may."""
         in_flight = self._ledger.in_flight.value
         if self._cap is not None and in_flight >= self._cap:
@@ -262,7 +262,7 @@ class Door:
         ready = [lane for lane in self._lanes if lane.waiting and self._may_go(lane, in_flight)]
         return min(ready, key=self._rank, default=None)
 
-    def _may_go(self, lane: _Lane, in_flight: float) -> bool:
+    def _may_go(self, lane: _ClassQueue, in_flight: float) -> bool:
         if lane.cap is not None and lane.counts.in_flight >= lane.cap:
             return False
         if self._cap is None:
@@ -274,7 +274,7 @@ class Door:
         )
         return in_flight < self._cap - kept
 
-    def _rank(self, lane: _Lane) -> tuple[float, float]:
+    def _rank(self, lane: _ClassQueue) -> tuple[float, float]:
         """Return the key by which `admission.order` sorts the heads; the smallest goes first."""
         view = lane.waiting[0].view
         order = self._limits.order

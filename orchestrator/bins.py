@@ -13,8 +13,8 @@ from operator import attrgetter
 from typing import Any
 
 from orchestrator.ledger import DECODING, FILLING, READY, WAITING, Ledger
-from orchestrator.levels import Level
-from orchestrator.signals import Commands, Readings, Slot
+from orchestrator.levels import TimeWeightedLevel
+from orchestrator.messages import Commands, Readings, Slot
 
 NAN = float("nan")
 OCCUPANCY = "decode_occupancy_ratio"
@@ -36,7 +36,7 @@ class Rows:
         return {name: before + self.flat[i::width] for i, name in enumerate(self.names)}
 
 
-class Note(Rows):
+class MessageRow(Rows):
     """The numbers of one law's readings, or of its commands; a message stands until the next one."""
 
     __slots__ = ("_read", "_row", "_written", "message")
@@ -72,7 +72,7 @@ class Bins:
     def __init__(self, ledger: Ledger, slots: Callable[[], int]) -> None:
         self._ledger, self._slots = ledger, slots
         self._decoding = ledger.levels[DECODING]
-        self.levels: dict[str, Level] = {
+        self.levels: dict[str, TimeWeightedLevel] = {
             "ready_turns": ledger.levels[READY],
             "backlog_turns": ledger.levels[WAITING],
             "in_flight_turns": ledger.in_flight,
@@ -81,17 +81,17 @@ class Bins:
         }
         self.gauges: dict[str, Callable[[], float]] = {}
         self._rows: Rows | None = None
-        self._seen: dict[Slot, Note] = {}
-        self._said: dict[Slot, Note] = {}
-        self._notes: list[Note] = []  # all of these
+        self._seen: dict[Slot, MessageRow] = {}
+        self._said: dict[Slot, MessageRow] = {}
+        self._notes: list[MessageRow] = []  # all of these
         self._count = 0
         self._totals = (0, 0, 0)
 
     def saw(self, slot: Slot, reading: Readings, command: Commands) -> None:
         """Note what a law saw and said; the last one in a bin is kept."""
         if slot not in self._seen:
-            self._seen[slot] = Note(f"seen.{slot}", reading, self._count)
-            self._said[slot] = Note(f"command.{slot}", command, self._count)
+            self._seen[slot] = MessageRow(f"seen.{slot}", reading, self._count)
+            self._said[slot] = MessageRow(f"command.{slot}", command, self._count)
             self._notes = [*self._seen.values(), *self._said.values()]
         self._seen[slot].message = reading
         self._said[slot].message = command

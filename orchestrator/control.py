@@ -12,9 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from orchestrator.clock import TICK, Clock
-from orchestrator.ports import Every, Policy
-from orchestrator.recorder import Recorder
-from orchestrator.signals import (
+from orchestrator.messages import (
     AdmissionCommand,
     BatchCommand,
     CapacityCommand,
@@ -24,6 +22,8 @@ from orchestrator.signals import (
     RetentionCommand,
     Slot,
 )
+from orchestrator.ports import Every, Policy
+from orchestrator.recorder import Recorder
 from orchestrator.telemetry import Sample, Telemetry
 
 # Slow to fast: each hands its command to the next as a setpoint.

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NewType
 
 from orchestrator.errors import InvalidTransition, SteadyflowError
-from orchestrator.levels import Level
+from orchestrator.levels import TimeWeightedLevel
 from orchestrator.turn import ClassName, TurnId, TurnView, WorkerId
 
 NOWHERE = WorkerId(-1)
@@ -118,13 +118,13 @@ class Ledger:
 
     def __init__(self, classes: Sequence[ClassName], stories: bool = False) -> None:
         self._stories = stories
-        self.levels = tuple(Level() for _ in STAGES)
+        self.levels = tuple(TimeWeightedLevel() for _ in STAGES)
         # What a move from one stage to another changes: the two levels, or None where the table does not allow it.
         self._passages = tuple(
             tuple((self.levels[start], self.levels[to]) if to in TRANSITIONS.get(start, ()) else None for to in STAGES)
             for start in STAGES
         )
-        self.in_flight = Level()
+        self.in_flight = TimeWeightedLevel()
         self.classes = [ClassCounts(name) for name in classes]
         self.index = {name: i for i, name in enumerate(classes)}
         self.arrived = self.released = self.retired = self.preempted = self.prompt_tokens = 0

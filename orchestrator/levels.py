@@ -8,7 +8,7 @@ so a change costs two additions, and a bin closes in constant time, whatever hap
 from __future__ import annotations
 
 
-class Level:
+class TimeWeightedLevel:
     """A piecewise constant value with its mean, minimum and maximum since the bin began."""
 
     __slots__ = ("first", "high", "low", "moment", "value")

@@ -11,25 +11,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from orchestrator.admission import ClassSpec, Door, DoorLimits
-from orchestrator.buffers import Places
-from orchestrator.carriers import Carriers
+from orchestrator.admission import AdmissionLimits, AdmissionQueue, ClassSpec
 from orchestrator.clock import TICK, Clock
 from orchestrator.control import Law, Loops
 from orchestrator.dispatch import Pool
-from orchestrator.handover import Handover
-from orchestrator.journey import Journey
+from orchestrator.fifo_semaphore import FifoSemaphore
 from orchestrator.ledger import RETIRED, WAITING, Ledger, Turn
-from orchestrator.levels import Level
+from orchestrator.levels import TimeWeightedLevel
+from orchestrator.messages import DECODES, AdmissionCommand, Role, Slot
 from orchestrator.ports import Plant, Router, Source, WorkerInfo
-from orchestrator.reconfigure import ReconfigureSpec, Roster
+from orchestrator.reconfigure import ReconfigureSpec, WorkerLifecycle
 from orchestrator.recorder import Recorder, Sink
 from orchestrator.rng import stream_key
-from orchestrator.signals import DECODES, AdmissionCommand, Role, Slot
 from orchestrator.telemetry import Sample, Telemetry, TelemetrySpec, take_sample
 from orchestrator.turn import TurnId, TurnView, WorkerId
+from orchestrator.turn_runner import TurnRunner
+from orchestrator.turn_tasks import TurnTaskPool
 from orchestrator.wiring import loop_specs
 from orchestrator.worker import Worker
+from orchestrator.worker_drainer import WorkerDrainer
 
 PREFILLS = (Role.PREFILL, Role.FILL, Role.AGGREGATED)
 Ended = Literal["horizon", "drained", "stopped"]
@@ -46,7 +46,7 @@ class OrchestratorSpec:
     seed: int
     horizon_s: float
     classes: tuple[ClassSpec, ...]
-    door: DoorLimits = field(default_factory=DoorLimits)
+    door: AdmissionLimits = field(default_factory=AdmissionLimits)
     telemetry: TelemetrySpec = field(default_factory=TelemetrySpec)
     reconfigure: ReconfigureSpec = field(default_factory=ReconfigureSpec)
     ready_capacity_turns: int | None = None
@@ -92,9 +92,9 @@ class Orchestrator:
     ) -> None:
         self._clock, self.spec, self._plant, self._source = clock, spec, plant, source
         self.ledger = Ledger([c.name for c in spec.classes], stories=spec.record_moves)
-        self._slots = Level()
+        self._slots = TimeWeightedLevel()
         self.recorder = Recorder(clock, self.ledger, self.slots, spec.bin_s, sink, spec.record_moves)
-        self._door = Door(
+        self._door = AdmissionQueue(
             clock,
             self.ledger,
             list(spec.classes),
@@ -106,8 +106,8 @@ class Orchestrator:
         self._prefillers = Pool(clock, plant, fill_routers, spec.snapshot_s)
         self._midfillers = Pool(clock, plant, fill_routers, spec.snapshot_s)
         self._decoders = Pool(clock, plant, decode_routers, spec.snapshot_s)
-        self.handover = Handover(clock, plant, self._decoders, self.recorder)
-        self._journey = Journey(
+        self.handover = WorkerDrainer(clock, plant, self._decoders, self.recorder)
+        self._journey = TurnRunner(
             clock,
             self.ledger,
             plant,
@@ -115,13 +115,15 @@ class Orchestrator:
             self._prefillers,
             self._midfillers,
             self._decoders,
-            None if spec.ready_capacity_turns is None else Places(clock, spec.ready_capacity_turns),
+            None if spec.ready_capacity_turns is None else FifoSemaphore(clock, spec.ready_capacity_turns),
             spec.retries,
             self._lost,
             self._finish,
         )
         self.telemetry = Telemetry(clock, spec.telemetry, self._sample, stream_key(spec.seed, "telemetry"))
-        self.roster = Roster(clock, plant, self.recorder, spec.reconfigure, self._drain_worker, self._join, self._spawn)
+        self.roster = WorkerLifecycle(
+            clock, plant, self.recorder, spec.reconfigure, self._drain_worker, self._join, self._spawn
+        )
         self.loops = Loops(
             clock, self.telemetry, self.recorder, loop_specs(spec, laws, self._door, plant, self.roster, self._resize)
         )
@@ -130,7 +132,7 @@ class Orchestrator:
         self._left_s: dict[WorkerId, float] = {}
         self._turns: dict[TurnId, Turn] = {}
         self._group: asyncio.TaskGroup
-        self._carriers: Carriers
+        self._carriers: TurnTaskPool
         self._over: asyncio.Future[Ended] | None = None
         self._emptied: asyncio.Future[None] | None = None
         self._accepting = True
@@ -142,7 +144,7 @@ class Orchestrator:
         ended: Ended = "stopped"
         try:
             async with asyncio.TaskGroup() as group:
-                self._group, self._carriers = group, Carriers(self._clock, self._journey.travel, group)
+                self._group, self._carriers = group, TurnTaskPool(self._clock, self._journey.travel, group)
                 self._hear_facts()
                 self.telemetry.start()
                 self.recorder.start()

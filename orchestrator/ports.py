@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
-from orchestrator.signals import BatchCommand, PlantReading, RetentionCommand, Role
+from orchestrator.messages import BatchCommand, PlantReading, RetentionCommand, Role
 from orchestrator.turn import ConfigurationName, KvChain, KvRef, TurnId, TurnView, WorkerId
 
 Y = TypeVar("Y", contravariant=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from math import fsum
 
-from orchestrator.signals import (
+from orchestrator.messages import (
     DECODES,
     AdmissionCommand,
     AdmissionReading,

@@ -19,11 +19,11 @@ from enum import StrEnum
 
 from orchestrator.clock import Clock
 from orchestrator.errors import SteadyflowError, WorkerLost
-from orchestrator.handover import Drain
+from orchestrator.messages import CapacityCommand
 from orchestrator.ports import Plant, WorkerInfo
 from orchestrator.recorder import Recorder
-from orchestrator.signals import CapacityCommand
 from orchestrator.turn import ConfigurationName, WorkerId
+from orchestrator.worker_drainer import Drain
 
 HOUR_S = 3600.0
 
@@ -55,7 +55,7 @@ class ReconfigureSpec:
     drain: Drain = "wait"
 
 
-class Member:
+class ManagedWorker:
     """One worker's place in the plan."""
 
     __slots__ = ("came_from", "info", "since_s", "state", "target")
@@ -68,7 +68,7 @@ class Member:
         self.came_from: ConfigurationName | None = None
 
 
-class Roster:
+class WorkerLifecycle:
     """Every worker, and the flips under way.
 
     Parameters
@@ -107,7 +107,7 @@ class Roster:
     ) -> None:
         self._clock, self._plant, self._recorder, self._spec = clock, plant, recorder, spec
         self._drain, self._join, self._spawn = drain, join, spawn
-        self.members: dict[WorkerId, Member] = {}
+        self.members: dict[WorkerId, ManagedWorker] = {}
         self.flips = self.refused = self.rolled_back = self.flaps = self.reversals = 0
         self.drain_s = self.dead_s = 0.0
         self._starts_s: deque[float] = deque()
@@ -119,7 +119,7 @@ class Roster:
         member = self.members.get(info.worker)
         if member is not None and (member.state is State.LOADING or member.info.epoch == info.epoch):
             return
-        self.members[info.worker] = Member(info, -float("inf"))
+        self.members[info.worker] = ManagedWorker(info, -float("inf"))
         self._join(info)
 
     def lost(self, worker: WorkerId) -> None:
@@ -165,7 +165,7 @@ class Roster:
 
     def _chosen(
         self, moves: list[tuple[ConfigurationName, ConfigurationName]]
-    ) -> list[tuple[Member, ConfigurationName]]:
+    ) -> list[tuple[ManagedWorker, ConfigurationName]]:
         """Pick a rested worker for every move, within the limits; none at all if the plan must be whole and is not."""
         now_s, spec = self._clock.now(), self._spec
         while self._starts_s and self._starts_s[0] <= now_s - HOUR_S:
@@ -176,7 +176,7 @@ class Roster:
             room = min(room, spec.max_pending_workers - pending)
         if spec.flips_per_hour is not None:
             room = min(room, spec.flips_per_hour - len(self._starts_s))
-        rested: dict[ConfigurationName, list[Member]] = {}
+        rested: dict[ConfigurationName, list[ManagedWorker]] = {}
         for m in self.members.values():
             if m.state is State.ACTIVE and m.since_s <= now_s - spec.dwell_s:
                 rested.setdefault(m.info.configuration, []).append(m)
@@ -200,7 +200,7 @@ class Roster:
             self._recorder.event("reconfigure_refused", self._clock.now(), why=why, **more)
 
     # ------------------------------------------------ a flip
-    def _begin(self, member: Member, target: ConfigurationName) -> None:
+    def _begin(self, member: ManagedWorker, target: ConfigurationName) -> None:
         member.state, member.target, member.since_s = State.DRAINING, target, self._clock.now()
         self._starts_s.append(member.since_s)
         self.flips += 1
@@ -215,7 +215,7 @@ class Roster:
             self.reversals += self._heading.get(name, sign) != sign
             self._heading[name] = sign
 
-    async def _flip(self, member: Member, target: ConfigurationName) -> None:
+    async def _flip(self, member: ManagedWorker, target: ConfigurationName) -> None:
         source, began_s = member.info.configuration, self._clock.now()
         await self._drain(member.info)  # type: ignore[misc]  # an awaitable of the pool's
         self.drain_s += self._clock.now() - began_s
@@ -238,7 +238,7 @@ class Roster:
         self._note(member, "active")
         self._join(info)
 
-    async def _loaded(self, member: Member, target: ConfigurationName, attempts: int) -> WorkerInfo | None:
+    async def _loaded(self, member: ManagedWorker, target: ConfigurationName, attempts: int) -> WorkerInfo | None:
         """Load a configuration, trying again when a load fails; None: lost, or out of attempts."""
         for _ in range(attempts):
             self._note(member, "loading")
@@ -253,7 +253,7 @@ class Roster:
                 return ready.info
         return None
 
-    def _note(self, member: Member, state: str, **more: object) -> None:
+    def _note(self, member: ManagedWorker, state: str, **more: object) -> None:
         info = member.info
         self._recorder.event(
             "reconfigure",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from orchestrator.bins import Bins
 from orchestrator.clock import SLEEP, Clock
 from orchestrator.ledger import RETIRED, Ledger, Turn
-from orchestrator.levels import Level
+from orchestrator.levels import TimeWeightedLevel
 
 Columns = dict[str, NDArray[Any]]  # Any: the columns differ in type
 # A row a turn, packed at once: a record of bytes lies where it was written, eighteen Python objects lie anywhere.
@@ -80,9 +80,9 @@ class Recorder:
         self._outcomes: dict[str, int] = {"retired": 0}
         self._rows = bytearray()
 
-    def level(self, name: str) -> Level:
+    def level(self, name: str) -> TimeWeightedLevel:
         """Return a new level to be recorded under `name`; before the first bin."""
-        self._bins.levels[name] = level = Level()
+        self._bins.levels[name] = level = TimeWeightedLevel()
         return level
 
     def gauge(self, name: str, read: Callable[[], float]) -> None:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from orchestrator.clock import SLEEP, Clock
 from orchestrator.ledger import DECODING, FILLING, READY, WAITING, Ledger
+from orchestrator.messages import PlantReading, PoolReading
 from orchestrator.rng import uniform
-from orchestrator.signals import PlantReading, PoolReading
 from orchestrator.turn import new
 
 _NORMAL = NormalDist()

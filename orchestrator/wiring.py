@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from orchestrator import readings
-from orchestrator.admission import Door
+from orchestrator.admission import AdmissionQueue
 from orchestrator.control import Law, LoopSpec
-from orchestrator.ports import Plant
-from orchestrator.reconfigure import Roster
-from orchestrator.signals import (
+from orchestrator.messages import (
     AdmissionCommand,
     BatchCommand,
     CapacityCommand,
@@ -19,6 +17,8 @@ from orchestrator.signals import (
     RetentionCommand,
     Slot,
 )
+from orchestrator.ports import Plant
+from orchestrator.reconfigure import WorkerLifecycle
 from orchestrator.telemetry import Sample
 from orchestrator.turn import ClassName
 
@@ -32,9 +32,9 @@ Read = Callable[[float, Sample, Sample, Any, Any], Readings]
 def loop_specs(
     spec: OrchestratorSpec,
     laws: dict[Slot, Law],
-    door: Door,
+    door: AdmissionQueue,
     plant: Plant,
-    roster: Roster,
+    roster: WorkerLifecycle,
     resize: Callable[[str | None, int], None],
 ) -> list[LoopSpec]:
     """Join each law to its reading and its actuator, slow loops first."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from orchestrator.clock import Clock
 from orchestrator.errors import Evicted
 from orchestrator.ledger import Turn
+from orchestrator.messages import Role
 from orchestrator.ports import Plant, WorkerInfo
-from orchestrator.signals import Role
 from orchestrator.turn import TurnId, TurnView
 
 if TYPE_CHECKING:

@@ -1,7 +1,6 @@
-"""The factory that is controlled. Read `tandem` (theory's own plant), then `cluster`, then `times`.
+"""The plant: what the orchestrator controls. Read `theory.tandem` (the simplest plant), then `cluster`.
 
-The seconds of a real model: `model` and `hardware` describe, `kernels` and `network` cost, `layer` lists one layer's
-operations, `regimes` sums them, `tables` hands them to the event loop.
-
-Plain functions on the clock's heap; Futures cross to the orchestrator; it knows no policy.
+`model` computes seconds, joules and bytes from a configuration. `workers`, `links` and `kv` are what moves in a run:
+worker racks, shared network links, and the tiers that keep KV state. `theory` holds the plants without racks.
+Plain functions on the clock's heap; Futures cross to the orchestrator; no policy is imported here.
 """

@@ -14,23 +14,23 @@ from typing import Any
 
 from orchestrator.clock import Clock
 from orchestrator.errors import ContextOverflow, Evicted, SteadyflowError, WorkerLost
+from orchestrator.messages import BatchCommand, PlantReading, RetentionCommand, Role
 from orchestrator.ports import Applied, Filled, PlantFact, Ready, Retired, Staged
-from orchestrator.signals import BatchCommand, PlantReading, RetentionCommand, Role
 from orchestrator.turn import EMPTY_CHAIN, ConfigurationName, KvChain, KvRef, TurnId, TurnView, WorkerId, new
-from plant.aggregated import AggregatedBatch
-from plant.desk import FrontDesk
+from plant.cluster_spec import ConfigurationSpec, PoolSpec, RackSpec
 from plant.faults import FaultSpec
-from plant.fill import chunk_spans_s
-from plant.fleet import Fleet, Site
-from plant.job import FETCHING, OVER, WAITING, Job
-from plant.kv.fit import check_fits, hbm, prefill_s
+from plant.hidden_turns import HiddenTurns
+from plant.kv.capacity_checks import check_fits, hbm, prefill_s
+from plant.kv.flat_store import FlatStore, KvStore
 from plant.kv.spec import KvSpec
-from plant.kv.store import FlatStore, KvStore
 from plant.kv.tiered import TieredStore
-from plant.rack import ConfigurationSpec, PoolSpec, RackSpec
-from plant.staging import LeftKv, left_kv
-from plant.transfer import Transfer
-from plant.truth import Truths
+from plant.links.transfer import Transfer
+from plant.workers.aggregated import AggregatedBatch
+from plant.workers.fill import chunk_spans_s
+from plant.workers.fleet import Fleet, WorkerNode
+from plant.workers.job import FETCHING, OVER, WAITING, Job
+from plant.workers.staging import EvictedKv, left_kv
+from plant.workers.worker_events import ClusterEvents
 
 
 class Cluster:
@@ -39,7 +39,7 @@ class Cluster:
     Parameters
     ----------
     clock : Clock
-    truths : Truths
+    truths : HiddenTurns
         Hidden halves of the turns; the workload forgets each when its turn has ended.
     racks, configurations, pools : sequences of specs
     faults : sequence of FaultSpec
@@ -57,7 +57,7 @@ class Cluster:
     def __init__(
         self,
         clock: Clock,
-        truths: Truths,
+        truths: HiddenTurns,
         *,
         racks: Sequence[RackSpec],
         configurations: Sequence[ConfigurationSpec],
@@ -68,7 +68,7 @@ class Cluster:
     ) -> None:
         self._clock, self._loop, self._truths = clock, clock.loop, truths
         self._store: KvStore = FlatStore()
-        self._desk = desk = FrontDesk(truths, self._store, self._largest)
+        self._desk = desk = ClusterEvents(truths, self._store, self._largest)
         self._promises, self._progress = desk.promises, desk.progress
         if kv is not None:
             racks = [rack.at_efficiency(kv.efficiency_ratio, kv.per_object_s) for rack in racks]
@@ -119,7 +119,7 @@ class Cluster:
         if site.engine is None:
             return self._refused(site, "stage")
         here = new(KvRef, (kv.chain, kv.tokens, worker))
-        if type(kv) is LeftKv:  # it is nowhere else: it is there to be sent as long as its worker is
+        if type(kv) is EvictedKv:  # it is nowhere else: it is there to be sent as long as its worker is
             if self._fleet.gone(kv):
                 return self._failed(WorkerLost(f"worker {kv.worker} was lost, and the state on it"))
             here = left_kv(here, site.epoch)
@@ -133,7 +133,7 @@ class Cluster:
         rack, path = self._fleet.racks[site.rack], self._fleet.path(kv.worker, site)
         alone_s = size_bytes / rack.flow_bytes_per_s
         self._moved_bytes += size_bytes
-        if type(kv) is LeftKv:
+        if type(kv) is EvictedKv:
             shipment.gone = partial(self._fleet.gone, kv)
         shipment.transfer = Transfer(self._clock, path, size_bytes, rack.latency_s, alone_s, shipment.arrived)
         return work
@@ -289,7 +289,7 @@ class Cluster:
         return Applied(command, clipped)
 
     # ------------------------------------------------ inside
-    def _fetch(self, site: Site, job: Job) -> asyncio.Future[Any]:
+    def _fetch(self, site: WorkerNode, job: Job) -> asyncio.Future[Any]:
         """Bring swapped-out state back from host memory before the job enters its worker."""
         job.state = FETCHING
         self._swapping[job.turn_id] = job
@@ -318,7 +318,7 @@ class Cluster:
 
     def _lying_tokens(self, spec: ConfigurationSpec, turn: TurnView, kv: KvRef) -> int:
         """Return the positions whose state a turn that comes to decode finds at the worker."""
-        if type(kv) is LeftKv:
+        if type(kv) is EvictedKv:
             return kv.tokens
         return turn.prompt_tokens if spec.role is Role.DECODE else max(kv.tokens, self.cached_tokens(turn))
 
@@ -340,7 +340,7 @@ class Cluster:
         future.set_exception(error)
         return future
 
-    def _refused(self, site: Site, verb: str) -> asyncio.Future[Any]:
+    def _refused(self, site: WorkerNode, verb: str) -> asyncio.Future[Any]:
         if site.vacated:
             return self._failed(Evicted())
         if site.engine is None:

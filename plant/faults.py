@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from plant.times import StepTimes
+from plant.model.times import StepTimes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from orchestrator.signals import AdmissionReading, CapacityReading, PoolReading, Role
+from orchestrator.messages import AdmissionReading, CapacityReading, PoolReading, Role
 
 Measure = Literal["occupancy", "kv", "turns"]
 

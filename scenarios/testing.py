@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from orchestrator.control import EMPTY, Law
-from orchestrator.signals import Commands, Slot
+from orchestrator.messages import Commands, Slot
 from scenarios.conformance.kit import unsound
-from scenarios.conformance.long_worlds import with_applied
 from scenarios.conformance.readings import readings, sequences, steady
+from scenarios.conformance.steady_simulations import with_applied
 from scenarios.run.execute import run
 from scenarios.run.result import Run
 from scenarios.schema.scenario import Scenario

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.paths import ROOT
+
 PACKAGES = ("orchestrator", "policies", "plant", "scenarios")
 MAY_IMPORT = {
     "orchestrator": {"orchestrator"},
@@ -142,7 +143,7 @@ def test_public_classes_and_functions_say_what_they_are() -> None:
 
 
 def seam_fields() -> list[tuple[str, str]]:
-    seams = [ROOT / "orchestrator" / name for name in ("ports.py", "signals.py", "turn.py")]
+    seams = [ROOT / "orchestrator" / name for name in ("ports.py", "messages.py", "turn.py")]
     return [
         (node.name, item.target.id)
         for tree in (ast.parse(path.read_text(encoding="utf-8")) for path in seams)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import typer.main
 
 from scenarios.cli import app
+from tests.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 SLOTS = ("admission", "batching", "capacity", "retention", "demand", "routing")
 

@@ -11,8 +11,8 @@ starved pool, and b does not see what is in the pipeline. Missing data: until a 
 
 from __future__ import annotations
 
+from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import AdmissionCommand, AdmissionReading
 from policies.blocks import Mean
 
 

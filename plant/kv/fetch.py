@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator.turn import TurnView, WorkerId
-from plant.kv.ledger import KvLedger
-from plant.kv.moves import Move
-from plant.kv.shelves import Context
+from plant.kv.lru_queues import Context
+from plant.kv.prefix_tree import Blob, Found
+from plant.kv.routed_transfer import RoutedTransfer
 from plant.kv.spec import NETWORK, NODE, SSD
-from plant.kv.traffic import CACHE, Traffic
-from plant.kv.tree import Blob, Found
+from plant.kv.tier_stats import TierStats
+from plant.kv.transfer_engine import CACHE, TransferEngine
 
 if TYPE_CHECKING:
     from plant.kv.tiered import TieredStore
@@ -43,7 +43,7 @@ def sources(
     size: int,
     cached_tokens: int,
     worker: WorkerId,
-    ledger: KvLedger | None = None,
+    ledger: TierStats | None = None,
 ) -> dict[int, int]:
     """Return the bytes to take from each source for the first `cached_tokens`; count the hits in a ledger, if given.
 
@@ -82,7 +82,7 @@ class Fetch:
     def __init__(
         self,
         store: TieredStore,
-        traffic: Traffic,
+        traffic: TransferEngine,
         turn: TurnView,
         found: list[Found] | int,
         worker: WorkerId,
@@ -113,11 +113,11 @@ class Fetch:
         if stages > 1:
             self._parts = [(tier, size - size // stages) for tier, size in sizes.items()]
             sizes = {tier: size // stages for tier, size in sizes.items()}
-        self._moves: list[Move] = []
+        self._moves: list[RoutedTransfer] = []
         for tier, size in sizes.items():
             self._moves.append(traffic.fetch(turn.session_id, tier, worker, source, size, self._first))
 
-    def _first(self, move: Move) -> None:
+    def _first(self, move: RoutedTransfer) -> None:
         """The first part of one source is there."""
         self._moves.remove(move)
         if self._moves:
@@ -131,7 +131,7 @@ class Fetch:
             self._finish()
         self._ready(self._arg)
 
-    def _rest(self, move: Move) -> None:
+    def _rest(self, move: RoutedTransfer) -> None:
         self._moves.remove(move)
         if not self._moves:
             self._finish()

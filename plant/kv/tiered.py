@@ -11,20 +11,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from orchestrator.clock import Clock
-from orchestrator.signals import RetentionCommand, ReuseReading, TierReading
+from orchestrator.messages import RetentionCommand, ReuseReading, TierReading
 from orchestrator.turn import KvChain, TurnView, WorkerId
-from plant.kv.caches import RackCaches
 from plant.kv.chains import length
+from plant.kv.context_updater import ContextUpdater, shared_with
 from plant.kv.fetch import Fetch, sources
-from plant.kv.keep import Keep
-from plant.kv.shelves import BUSY, Context, Returns
+from plant.kv.flat_store import last_places
+from plant.kv.lru_queues import BUSY, Context, ReuseStats
+from plant.kv.prefix_tree import PrefixTree
+from plant.kv.rack_caches import RackCaches
+from plant.kv.retention_sweep import sweep
 from plant.kv.spec import NETWORK, NODE, SSD, TIER_NAMES, KvSpec
-from plant.kv.store import last_places
-from plant.kv.succession import Succession, shared_with
-from plant.kv.sweep import sweep
-from plant.kv.traffic import Traffic
-from plant.kv.tree import BlobTree
-from plant.links import SharedLink
+from plant.kv.tier_manager import TierManager
+from plant.kv.transfer_engine import TransferEngine
+from plant.links.shared_link import SharedLink
 
 READ_EVERY_S = 10.0
 """Tier figures are gathered no more often; the law that reads them acts in minutes."""
@@ -56,16 +56,16 @@ class TieredStore:
         rebuild_s: Callable[[float], float] = lambda tokens: 0.0,
     ) -> None:
         self._clock, self.spec, self.rack_of, self._rebuild_s = clock, spec, rack_of, rebuild_s
-        self.tree = BlobTree(len(TIER_NAMES), spec.sizes)
+        self.tree = PrefixTree(len(TIER_NAMES), spec.sizes)
         self.caches: RackCaches | None = None
         if spec.rack_cache_bytes > 0.0 and uplinks:
             self.caches = self.tree.replicas = RackCaches(len(uplinks), spec.rack_cache_bytes, spec.sizes)
-        self.traffic = Traffic(clock, spec, uplinks, rack_of) if spec.timed else None
+        self.traffic = TransferEngine(clock, spec, uplinks, rack_of) if spec.timed else None
         self._plain = self.traffic is None and self.caches is None and spec.ssd is None  # all hits are the network's
-        self.keep = Keep(clock, spec, self.tree, self.traffic)
+        self.keep = TierManager(clock, spec, self.tree, self.traffic)
         self.ledger = self.keep.ledger
-        self.returns = Returns()
-        self.succession = Succession(clock, self.tree, self.keep, self.returns)
+        self.returns = ReuseStats()
+        self.succession = ContextUpdater(clock, self.tree, self.keep, self.returns)
         self._reuse: tuple[ReuseReading, ...] = ()
         self._reuse_at_s = self._recent_at_s = -math.inf
         self._recent: tuple[TierReading, ...] = ()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from plant.hardware import Engine
+from plant.model.hardware import Engine
 
 WIDE_2025 = Engine(
     name="wide-ep-2025",

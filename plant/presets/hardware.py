@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from plant.hardware import Hardware, Launch, Shares
+from plant.model.hardware import Hardware, Launch, Shares
 
 _HOPPER_LAUNCH = Launch(
     gemm_s=3.5e-6,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from plant.model import Grouped, Indexer, Latent, Linear, Model, Precision
+from plant.model.moe import Grouped, Indexer, Latent, Linear, Model, Precision
 
 _HF = "huggingface.co/{}/config.json"
 _COUNT = "Hugging Face API, safetensors.total of {}"

@@ -10,10 +10,10 @@ Spearman, Woodruff and Hopp (1990). Missing data: needs none.
 
 from __future__ import annotations
 
+from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import AdmissionCommand, AdmissionReading
-from policies.design.admission import TandemModel
 from policies.design.structure import OneForOne
+from policies.design.tandem_model import TandemModel
 
 
 class Credit:

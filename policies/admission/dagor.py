@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import fsum
 
+from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import AdmissionCommand, AdmissionReading
 from orchestrator.turn import ClassName
 
 

@@ -20,11 +20,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence, Policy
-from orchestrator.signals import AdmissionCommand, AdmissionReading
 from orchestrator.turn import ClassName
-from policies.design.admission import TandemModel
 from policies.design.structure import Declares, OneForOne, Structure
+from policies.design.tandem_model import TandemModel
 
 
 class Holdback:

@@ -11,10 +11,10 @@ control rule" (1967). Missing data: needs none.
 
 from __future__ import annotations
 
+from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import AdmissionCommand, AdmissionReading
-from policies.design.admission import TandemModel
 from policies.design.structure import RelayOnWork
+from policies.design.tandem_model import TandemModel
 
 
 class InflightCreditGate:

@@ -11,8 +11,8 @@ Source: Netflix concurrency-limits, AIMDLimit (backoff 0.9, timeout 5 s, +1 only
 
 from __future__ import annotations
 
+from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import AdmissionCommand, AdmissionReading
 from policies.blocks import Sojourn
 
 

@@ -13,8 +13,8 @@ tolerance 1 and a cut of 10 %). Missing data: a window without retirements chang
 
 from __future__ import annotations
 
+from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import AdmissionCommand, AdmissionReading
 from policies.blocks import Sojourn
 
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import math
 
+from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import AdmissionCommand, AdmissionReading
 from policies.blocks import Sojourn
 
 

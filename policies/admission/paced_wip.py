@@ -17,10 +17,10 @@ Missing data: needs none.
 
 from __future__ import annotations
 
+from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import AdmissionCommand, AdmissionReading
-from policies.design.admission import TandemModel, proportional_on_work
 from policies.design.structure import Smooth
+from policies.design.tandem_model import TandemModel, proportional_on_work
 
 
 class PacedWip:

@@ -20,11 +20,11 @@ from __future__ import annotations
 
 import math
 
+from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence, Every
-from orchestrator.signals import AdmissionCommand, AdmissionReading
 from policies.blocks import Mean
-from policies.design.admission import TandemModel, pi_at_decode
 from policies.design.structure import Smooth
+from policies.design.tandem_model import TandemModel, pi_at_decode
 
 
 class PiBacklog:

@@ -9,8 +9,8 @@ needs none; it sees nothing.
 
 from __future__ import annotations
 
+from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import AdmissionCommand, AdmissionReading
 from policies.blocks import maximal_sequence
 
 

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import math
 
+from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import AdmissionCommand, AdmissionReading
-from policies.design.admission import TandemModel, proportional_on_work
 from policies.design.structure import Smooth
+from policies.design.tandem_model import TandemModel, proportional_on_work
 
 
 class PredictiveBuffer:

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 
-from orchestrator.signals import AdmissionReading
+from orchestrator.messages import AdmissionReading
 from policies.admission.predictive_buffer import PredictiveBuffer
-from policies.design.admission import TandemModel, predictive_on_retirements
 from policies.design.structure import Smooth
+from policies.design.tandem_model import TandemModel, predictive_on_retirements
 
 
 class PredictiveBufferNaive(PredictiveBuffer):

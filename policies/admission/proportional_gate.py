@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import AdmissionCommand, AdmissionReading
-from policies.design.admission import TandemModel, proportional
 from policies.design.structure import Smooth
+from policies.design.tandem_model import TandemModel, proportional
 
 
 class ProportionalGate:

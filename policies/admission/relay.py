@@ -9,10 +9,10 @@ of x. Source: Astrom and Hagglund, Automatica 20 (1984) 645-651. Missing data: n
 
 from __future__ import annotations
 
+from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import AdmissionCommand, AdmissionReading
-from policies.design.admission import TandemModel
 from policies.design.structure import RelayOnBusy
+from policies.design.tandem_model import TandemModel
 
 
 class Relay:

@@ -19,10 +19,10 @@ the gate stays as it is.
 
 from __future__ import annotations
 
+from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import AdmissionCommand, AdmissionReading
-from policies.design.admission import TandemModel
 from policies.design.structure import RelayOnBusy
+from policies.design.tandem_model import TandemModel
 
 
 class RetirementGate:

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import AdmissionCommand, AdmissionReading
-from policies.design.admission import TandemModel
 from policies.design.structure import RelayOnBusy
+from policies.design.tandem_model import TandemModel
 
 
 class SaturationGate:

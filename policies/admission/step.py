@@ -8,8 +8,8 @@ text on identification, as Ljung, "System Identification" (1999), chapter 13. Mi
 
 from __future__ import annotations
 
+from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import AdmissionCommand, AdmissionReading
 
 
 class Step:

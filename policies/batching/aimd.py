@@ -11,8 +11,8 @@ this kind. Missing data: no answer ended, no growth; without an objective, preem
 
 from __future__ import annotations
 
+from orchestrator.messages import BatchCommand, BatchReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import BatchCommand, BatchReading
 
 
 class Aimd:

@@ -5,8 +5,8 @@ Source: essay E18 (what happens without control). Missing data: needs none.
 
 from __future__ import annotations
 
+from orchestrator.messages import BatchCommand, BatchReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import BatchCommand, BatchReading
 
 
 class Hold:

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 
+from orchestrator.messages import BatchCommand, BatchReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import BatchCommand, BatchReading
 from policies.batching.slo_cap import SloCap
 
 

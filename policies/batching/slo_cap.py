@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import math
 
+from orchestrator.messages import BatchCommand, BatchReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import BatchCommand, BatchReading
 
 
 class SloCap:

@@ -12,8 +12,8 @@ low, and the two spans, are the hysteresis. Source: essay E16. Missing data: wit
 
 from __future__ import annotations
 
+from orchestrator.messages import BatchCommand, BatchReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import BatchCommand, BatchReading
 
 
 class SmallBatch:

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from orchestrator.messages import CapacityCommand, CapacityReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import CapacityCommand, CapacityReading
 from orchestrator.turn import ConfigurationName
 from policies.blocks import Mean, standing
 

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import math
 
+from orchestrator.messages import CapacityCommand, CapacityReading, PoolReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import CapacityCommand, CapacityReading, PoolReading
 from orchestrator.turn import ConfigurationName
 from policies.blocks import Measure, load, standing
 from policies.design.structure import Steps

@@ -9,8 +9,8 @@ needs none; it sees nothing.
 
 from __future__ import annotations
 
+from orchestrator.messages import CapacityCommand, CapacityReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import CapacityCommand, CapacityReading
 from orchestrator.turn import ConfigurationName
 from policies.blocks import maximal_sequence
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+from orchestrator.messages import CapacityCommand, CapacityReading, PoolReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import CapacityCommand, CapacityReading, PoolReading
 from orchestrator.turn import ConfigurationName
 from policies.blocks import Mean, standing
 from policies.design.structure import FeedForward

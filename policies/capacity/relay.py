@@ -9,8 +9,8 @@ Hagglund, Automatica 20 (1984) 645-651. Missing data: a pool that is not there i
 
 from __future__ import annotations
 
+from orchestrator.messages import CapacityCommand, CapacityReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import CapacityCommand, CapacityReading
 from orchestrator.turn import ConfigurationName
 
 

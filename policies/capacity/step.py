@@ -8,8 +8,8 @@ on identification, as Ljung, "System Identification" (1999), chapter 13. Missing
 
 from __future__ import annotations
 
+from orchestrator.messages import CapacityCommand, CapacityReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import CapacityCommand, CapacityReading
 from orchestrator.turn import ConfigurationName
 
 

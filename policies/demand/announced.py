@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from orchestrator.messages import DemandCommand, DemandReading
 from orchestrator.ports import Cadence, Policy
-from orchestrator.signals import DemandCommand, DemandReading
 from policies.blocks import Mean
 
 

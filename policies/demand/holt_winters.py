@@ -13,8 +13,8 @@ phi. Missing data: no new sample, the last forecast.
 
 from __future__ import annotations
 
+from orchestrator.messages import DemandCommand, DemandReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import DemandCommand, DemandReading
 
 DAY_S = 86_400.0
 

@@ -15,8 +15,8 @@ new sample, the last state, carried on; before `least_points` samples, no foreca
 
 from __future__ import annotations
 
+from orchestrator.messages import DemandCommand, DemandReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import DemandCommand, DemandReading
 
 HOUR_S = 3600.0
 LEAST_PER_S = 1e-6  # below this a rate counts as none, and its variance as this one's

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from orchestrator.messages import DemandCommand, DemandReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import DemandCommand, DemandReading
 from policies.blocks import Mean
 
 DAY_S = 86_400.0

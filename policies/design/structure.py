@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
-from policies.design.admission import Linear, TandemModel
+from policies.design.tandem_model import Linear, TandemModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

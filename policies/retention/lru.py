@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 
+from orchestrator.messages import RetentionCommand, RetentionReading, RetentionRule
 from orchestrator.ports import Cadence
-from orchestrator.signals import RetentionCommand, RetentionReading, RetentionRule
 
 
 class Lru:

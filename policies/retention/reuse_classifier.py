@@ -19,8 +19,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from orchestrator.messages import RetentionCommand, RetentionReading, RetentionRule, ReuseReading
 from orchestrator.ports import Cadence
-from orchestrator.signals import RetentionCommand, RetentionReading, RetentionRule, ReuseReading
 
 
 class ReuseClassifier:

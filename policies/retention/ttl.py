@@ -9,8 +9,8 @@ A full tier evicts the least recently used all the same. Source: provider caches
 
 from __future__ import annotations
 
+from orchestrator.messages import RetentionCommand, RetentionReading, RetentionRule
 from orchestrator.ports import Cadence
-from orchestrator.signals import RetentionCommand, RetentionReading, RetentionRule
 
 KINDS = ("tool", "human", "unknown")
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from orchestrator.signals import Slot
-from policies.design.admission import TandemModel
+from orchestrator.messages import Slot
 from policies.design.structure import Declares, OneForOne, Smooth, Structure, reason_for_none
+from policies.design.tandem_model import TandemModel
 from scenarios.analyze.integrate import integrated
 from scenarios.analyze.model import Plant, plant_of
 from scenarios.analyze.predict import predict

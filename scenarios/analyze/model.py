@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policies.design.admission import TandemModel
+from policies.design.tandem_model import TandemModel
 from scenarios.build import plants
 from scenarios.errors import UserError
 from scenarios.schema.plants import FluidPlant, ResidenceLaw, TandemPlant

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from policies.design import describing, echo, loops, orbits, steady
-from policies.design.admission import TandemModel
 from policies.design.spread import spread_relay_orbit
 from policies.design.structure import OneForOne, RelayOnBusy, RelayOnWork, Smooth, Structure
+from policies.design.tandem_model import TandemModel
 from scenarios.analyze import tolerance
 from scenarios.analyze.model import Plant
 from scenarios.analyze.prediction import Prediction, none_declared, quiet_word, utilization

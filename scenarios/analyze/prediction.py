@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from policies.design import steady
 from scenarios.analyze.model import Plant
 from scenarios.analyze.tolerance import MODEL_DAMPING, MODEL_PERIOD
-from scenarios.verdict.words import Word
+from scenarios.verdict.types import Word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

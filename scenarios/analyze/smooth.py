@@ -7,8 +7,8 @@ from dataclasses import asdict
 import numpy as np
 
 from policies.design import loops, noise, steady
-from policies.design.admission import TandemModel
 from policies.design.structure import Smooth
+from policies.design.tandem_model import TandemModel
 from scenarios.analyze.model import Plant
 from scenarios.analyze.prediction import Prediction, quiet_word, utilization
 from scenarios.analyze.tolerance import noise_kept_se

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from orchestrator.admission import ClassSpec, DoorLimits
+from orchestrator.admission import AdmissionLimits, ClassSpec
 from orchestrator.clock import Clock
 from orchestrator.orchestrator import Orchestrator, OrchestratorSpec
 from orchestrator.ports import Source
@@ -13,8 +13,8 @@ from orchestrator.recorder import Sink
 from orchestrator.telemetry import TelemetrySpec
 from orchestrator.turn import ClassName
 from plant.cluster import Cluster
-from plant.fluid import Fluid, FluidSpec
-from plant.truth import Truths
+from plant.hidden_turns import HiddenTurns
+from plant.theory.fluid import Fluid, FluidSpec
 from scenarios.build import laws, plants, workloads
 from scenarios.build.gauges import watch_pools, watch_tiers
 from scenarios.errors import UserError
@@ -34,7 +34,7 @@ def spec(scenario: Scenario, seed: int) -> OrchestratorSpec:
             ClassSpec(name=ClassName(name), ttft_s=c.ttft_s, tpot_s=c.tpot_s, weight=c.weight, priority=c.priority)
             for name, c in scenario.classes.items()
         ),
-        door=DoorLimits(
+        door=AdmissionLimits(
             max_release_per_s=_or_inf(door.max_release_per_s),
             slew_per_s2=_or_inf(door.slew_per_s2),
             queue_limit_turns=door.queue_limit_turns,
@@ -73,7 +73,7 @@ def orchestrator(
 def _joined(
     scenario: Scenario, candidate: Candidate, seed: int, clock: Clock, sink: Sink
 ) -> tuple[Orchestrator, Source]:
-    truths = Truths()
+    truths = HiddenTurns()
     source = workloads.source(scenario, seed, clock, truths)
     make = laws.router_maker(candidate.routing)
     routers = range(scenario.dispatch.routers)

@@ -6,15 +6,15 @@ import math
 from typing import Any
 
 from orchestrator.clock import Clock
+from orchestrator.messages import FILL_ROLES, Role
 from orchestrator.rng import stream_key
-from orchestrator.signals import FILL_ROLES, Role
 from orchestrator.turn import ConfigurationName
 from plant.cluster import Cluster
+from plant.cluster_spec import ConfigurationSpec, PoolSpec, RackSpec
 from plant.faults import FaultSpec
+from plant.hidden_turns import HiddenTurns
 from plant.kv.spec import KvSpec
-from plant.rack import ConfigurationSpec, PoolSpec, RackSpec
-from plant.times import LinearTimes, StepTimes
-from plant.truth import Truths
+from plant.model.times import LinearTimes, StepTimes
 from scenarios.errors import UserError
 from scenarios.schema.moe import MoeTimes, MoeWorker, build_moe_worker
 from scenarios.schema.plants import (
@@ -28,7 +28,7 @@ from scenarios.schema.plants import (
 )
 
 
-def cluster(part: ClusterPlant, clock: Clock, truths: Truths, seed: int = 0, kv: KvSpec | None = None) -> Cluster:
+def cluster(part: ClusterPlant, clock: Clock, truths: HiddenTurns, seed: int = 0, kv: KvSpec | None = None) -> Cluster:
     """Return the cluster of a table, with the tiers `kv`; what it refuses becomes one line to the user."""
     try:
         return Cluster(

@@ -11,7 +11,7 @@ import numpy as np
 
 from scenarios.errors import UserError
 from scenarios.schema.scenario import Scenario
-from scenarios.schema.traffic import (
+from scenarios.schema.trace_workloads import (
     Conversations,
     GeneratedConversations,
     MixtureWorkload,
@@ -19,11 +19,11 @@ from scenarios.schema.traffic import (
     ReplayWorkload,
     TraceConversations,
 )
+from scenarios.workloads.corpus import Conversation, Corpus
 from scenarios.workloads.derive import hit_token_ratio
 from scenarios.workloads.generate.presets import generate
 from scenarios.workloads.readers.detect import read
 from scenarios.workloads.readers.rows import ReadOptions
-from scenarios.workloads.record import Conversation, Corpus
 from scenarios.workloads.script import Script, scripts
 from scenarios.workloads.select import select
 

@@ -10,7 +10,7 @@ from orchestrator.recorder import Recorder
 from orchestrator.turn import ConfigurationName
 from plant.kv.spec import NETWORK, NODE, SSD, TIER_NAMES
 from plant.kv.tiered import TieredStore
-from plant.pool import Pool
+from plant.workers.pool_counters import Pool
 
 
 def watch_pools(recorder: Recorder, pools: Mapping[ConfigurationName, Pool], clock: Clock) -> None:

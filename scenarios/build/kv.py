@@ -13,7 +13,7 @@ from scenarios.errors import UserError
 from scenarios.schema.kv import KvPart, ServedTier, Tier
 from scenarios.schema.plants import Rack
 from scenarios.schema.scenario import Scenario
-from scenarios.schema.traffic import MixtureWorkload, Played, ReplayWorkload
+from scenarios.schema.trace_workloads import MixtureWorkload, Played, ReplayWorkload
 
 GB_HOUR = 1e9 * 3600.0
 NO_TRACE_BLOCK_TOKENS = 64

@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from plant.hardware import Hardware
+from plant.model.hardware import Hardware
 from plant.presets.hardware import HARDWARE
 from scenarios.errors import UserError, nearest
 from scenarios.schema.kv import KvPart, ServedTier, Tier

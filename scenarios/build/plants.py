@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orchestrator.clock import Clock
+from orchestrator.messages import Role
 from orchestrator.ports import Plant
-from orchestrator.signals import Role
-from plant.tandem import Residence, Tandem
-from plant.truth import Truths
+from plant.hidden_turns import HiddenTurns
+from plant.theory.tandem import Residence, Tandem
 from scenarios.build.cluster import cluster, gpus
 from scenarios.build.kv import kv_spec
 from scenarios.errors import UserError
@@ -40,7 +40,7 @@ def residence(law: ResidenceLaw) -> Residence:
     return Residence(mean_s=law.mean_s, shape=law.shape, stages=law.stages, cv_ratio=law.cv_ratio)
 
 
-def plant(scenario: Scenario, clock: Clock, truths: Truths, seed: int = 0) -> Plant:
+def plant(scenario: Scenario, clock: Clock, truths: HiddenTurns, seed: int = 0) -> Plant:
     """Return the scenario's plant of turns; the fluid plant has none and is run by itself."""
     part = scenario.plant
     match part:

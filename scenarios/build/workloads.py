@@ -5,8 +5,8 @@ from __future__ import annotations
 from orchestrator.clock import Clock
 from orchestrator.ports import Source
 from orchestrator.turn import ClassName
-from plant.truth import Truths
-from scenarios.build import traffic
+from plant.hidden_turns import HiddenTurns
+from scenarios.build import trace_workloads
 from scenarios.errors import UserError, nearest
 from scenarios.schema.scenario import Scenario
 from scenarios.schema.workloads import (
@@ -20,11 +20,11 @@ from scenarios.schema.workloads import (
 from scenarios.workloads.synthetic import ClassMix, Lengths, Poisson, Saturated, TurnFactory
 
 
-def source(scenario: Scenario, seed: int, clock: Clock, truths: Truths) -> Source:
+def source(scenario: Scenario, seed: int, clock: Clock, truths: HiddenTurns) -> Source:
     """Return the scenario's source of turns."""
     part = scenario.workload
     if not isinstance(part, Synthetic):
-        return traffic.source(part, scenario, seed, clock, truths)
+        return trace_workloads.source(part, scenario, seed, clock, truths)
     factory = TurnFactory(seed, part.kind, mixes(part, list(scenario.classes)), truths)
     match part:
         case SaturatedWorkload():

@@ -18,7 +18,7 @@ from scenarios.run.execute import run
 from scenarios.run.result import Run
 from scenarios.schema.load import load
 from scenarios.schema.scenario import Scenario
-from scenarios.verdict.words import SignalVerdict
+from scenarios.verdict.types import SignalVerdict
 
 RUNS = 80
 # The words of so many runs stand in the table by themselves, for a test to repeat.

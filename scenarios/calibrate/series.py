@@ -11,9 +11,9 @@ from functools import partial
 
 import numpy as np
 
-from scenarios.verdict import specimens as known
-from scenarios.verdict.decide import judge_signal
-from scenarios.verdict.words import Floats, Series, SignalVerdict
+from scenarios.verdict import known_signals as known
+from scenarios.verdict.classify import judge_signal
+from scenarios.verdict.types import Floats, Series, SignalVerdict
 
 # Another seed than the one under which thresholds were chosen: what is counted here had no part in that.
 SEED = 20261201

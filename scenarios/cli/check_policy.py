@@ -6,8 +6,8 @@ from typing import Annotated, cast
 
 import typer
 
+from orchestrator.messages import Slot
 from orchestrator.ports import Every
-from orchestrator.signals import Slot
 from scenarios.build.laws.file import class_of, made_from_file, parsed, router_from_file, slot_of
 from scenarios.cli.common import print_json
 from scenarios.cli.options import LONGEST_S

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from scenarios.cli.common import bar, print_json, quiet
 from scenarios.errors import UserError
-from scenarios.leaderboard.ranking import Place, ranked
+from scenarios.leaderboard.ranking import RankedPolicy, ranked
 from scenarios.report.table import fitted
 from scenarios.report.terminal import terminal
 from scenarios.suite.execute import run_suite
@@ -50,7 +50,7 @@ def leaderboard(
     terminal().print(places_table(places, f"{scenarios}; axes from 0 to 1, with 95 % intervals"))
 
 
-def places_table(places: Sequence[Place], title: str, width: int | None = None) -> Table:
+def places_table(places: Sequence[RankedPolicy], title: str, width: int | None = None) -> Table:
     """Return the ranking for the terminal; names stay whole, and an interval stands under its mean."""
     lines = [(p.law, str(p.runs), _said(p, "steadiness"), _said(p, "yield"), p.dominated_by) for p in places]
     return fitted(
@@ -58,7 +58,7 @@ def places_table(places: Sequence[Place], title: str, width: int | None = None) 
     )
 
 
-def _said(place: Place, axis: str) -> str:
+def _said(place: RankedPolicy, axis: str) -> str:
     found = place.to_json()[axis]
     spread = found["ci95"]
     return f"{found['mean']:.3f}" + ("" if spread is None else f"\n{spread[0]:.3f} .. {spread[1]:.3f}")

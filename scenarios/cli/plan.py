@@ -68,7 +68,7 @@ def plan(
     """Enumerate placements that fit and print the Pareto frontier of latency against throughput."""
     if context.invoked_subcommand is not None:
         return
-    from scenarios.plan import ask
+    from scenarios.plan import resolve
     from scenarios.plan.frontier import REGIMES, Question
 
     if regime not in (*REGIMES, "all"):
@@ -81,15 +81,15 @@ def plan(
     for flag, number, most in (("--batch", batch, 1e6), ("--gpu-hour-price", gpu_hour_price or 0.0, 1e6)):
         if number > most:
             raise UserError(f"{flag} {number:g}: at most {most:g} would do")
-    chosen = ask.model_named(model, config)
-    machines, software = ask.hardware_named(hardware), ask.engine_named(engine)
+    chosen = resolve.model_named(model, config)
+    machines, software = resolve.hardware_named(hardware), resolve.engine_named(engine)
     questions = [
         Question(
             regime=name,
             context=positions,
             new=new,
             output=output,
-            gpus=ask.gpu_range(gpus),
+            gpus=resolve.gpu_range(gpus),
             draft_tokens=draft_tokens,
             accepted_tokens=accepted_tokens,
             gpu_hour_price=gpu_hour_price,
@@ -109,7 +109,7 @@ def _frontiers(
     model: Any, machines: list[Any], engine: Any, questions: list[Any], as_json: bool, out: Path | None
 ) -> None:
     # Model, Hardware, Engine and Question: their modules load numpy, which `--help` need not wait for.
-    from plant.placement import PlacementError
+    from plant.model.placement import PlacementError
     from scenarios.plan.frontier import as_json as plain
     from scenarios.plan.frontier import plan_frontier
 
@@ -149,9 +149,9 @@ def _explain(
     model: Any, machine: Any, engine: Any, question: Any, text: str, batch: float, as_json: bool, out: Path | None
 ) -> None:
     # As for `_frontiers`.
-    from plant.memory import memory, require_fit
-    from plant.placement import PlacementError, check_placement, parse_placement
-    from plant.regimes import setting_of
+    from plant.model.memory import memory, require_fit
+    from plant.model.placement import PlacementError, check_placement, parse_placement
+    from plant.model.regimes import setting_of
     from scenarios.plan.explain import explain as slices_of
 
     fill = question.regime != "decode"
@@ -230,7 +230,7 @@ def memory(
 
     Example: steadyflow plan memory --model kimi-k3 --hardware gb200-nvl72
     """
-    from scenarios.plan.desk import memory_view
+    from scenarios.plan.studies import memory_view
 
     view = memory_view(model if config is None else None, config, hardware, engine, placement, positions)
     if as_json:
@@ -258,7 +258,7 @@ def regimes(
 
     Example: steadyflow plan regimes --model kimi-k3 --hardware gb200-nvl72
     """
-    from scenarios.plan.desk import regimes_view
+    from scenarios.plan.studies import regimes_view
 
     view = regimes_view(model if config is None else None, config, hardware, engine, placement, positions, new, batch)
     if as_json:

@@ -24,10 +24,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.control import EMPTY, Law
-from orchestrator.signals import Commands, Readings, RetentionCommand, Slot
+from orchestrator.messages import Commands, Readings, RetentionCommand, Slot
 from scenarios.conformance.finding import Finding, Nonconforming
-from scenarios.conformance.long_worlds import quiet_when_nothing_changes, saturation_is_forgotten, with_applied
 from scenarios.conformance.readings import ROLES, readings, sequences
+from scenarios.conformance.steady_simulations import quiet_when_nothing_changes, saturation_is_forgotten, with_applied
 
 Make = Callable[[], Law]
 BANNED = {"time", "random", "os", "sys", "socket", "subprocess", "threading", "asyncio", "datetime", "secrets"}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from orchestrator.control import EMPTY
-from orchestrator.signals import (
+from orchestrator.messages import (
     AdmissionCommand,
     AdmissionReading,
     BatchReading,

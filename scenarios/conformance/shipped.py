@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
-from orchestrator.signals import Slot
+from orchestrator.messages import Slot
 from scenarios.schema.laws import admission, batching, capacity, demand, retention, routing
 from scenarios.schema.laws.part import FileLaw
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from policies.design import fits
-from policies.design.admission import TandemModel
+from policies.design.tandem_model import TandemModel
 from scenarios.build import plants
 from scenarios.errors import UserError
 from scenarios.run.execute import run
@@ -24,7 +24,7 @@ from scenarios.schema.plants import FluidPlant
 from scenarios.schema.scenario import Scenario
 from scenarios.schema.workloads import PoissonWorkload, SaturatedWorkload, SyntheticWorkload
 from scenarios.verdict.run import column, window_of
-from scenarios.verdict.words import Floats
+from scenarios.verdict.types import Floats
 
 Excitation = Literal["step", "prbs", "relay"]
 # Levels of the excitation, as shares of a full pool's rate: high enough for the plant to be as it is when busy, low

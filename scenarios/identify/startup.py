@@ -28,7 +28,7 @@ from scenarios.run.execute import run
 from scenarios.schema.laws import Candidate
 from scenarios.schema.plants import ClusterPlant
 from scenarios.schema.scenario import Scenario
-from scenarios.verdict.words import Floats
+from scenarios.verdict.types import Floats
 
 # Samples a tick: fine enough to place a start within a tick, and tests' and users' records stay short.
 MOST_A_TICK = 20

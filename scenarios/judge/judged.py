@@ -13,7 +13,7 @@ from scenarios.judge import mechanism
 from scenarios.judge.read import Raw, read_series
 from scenarios.judge.resample import BRIDGED_RATIO, Even, Step, describe_steps, even, level_changes, without_steps
 from scenarios.verdict import Series, SignalVerdict, judge_signal
-from scenarios.verdict.words import Floats
+from scenarios.verdict.types import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scenarios.verdict.words import Floats, SignalVerdict
+from scenarios.verdict.types import Floats, SignalVerdict
 
 
 def moves(values: Floats, threshold: float) -> Floats:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from scenarios.errors import UserError, nearest
-from scenarios.verdict.words import Floats
+from scenarios.verdict.types import Floats
 
 TIME_NAMES = ("t_s", "time_s", "t", "time", "timestamp", "ts", "date", "datetime")
 # Numbers beyond these are epochs in milliseconds, microseconds, nanoseconds (all after 2001).

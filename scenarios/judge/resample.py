@@ -9,7 +9,7 @@ import numpy as np
 
 from scenarios.judge.read import Raw
 from scenarios.verdict.cycle import SHORTEST
-from scenarios.verdict.words import Floats
+from scenarios.verdict.types import Floats
 
 MOST_BINS = 20_000
 FILL = 4

@@ -18,7 +18,7 @@ from scenarios.suite.execute import Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class RankedPolicy:
     """One law's place: means with 95 % intervals, and by whom it is dominated (empty: by none)."""
 
     law: str
@@ -38,7 +38,7 @@ class Place:
         }
 
 
-def ranked(seeds: Sequence[Sequence[Row]]) -> list[Place]:
+def ranked(seeds: Sequence[Sequence[Row]]) -> list[RankedPolicy]:
     """Rank the candidates that occur in the rows of every seed; best first.
 
     Parameters
@@ -57,7 +57,7 @@ def ranked(seeds: Sequence[Sequence[Row]]) -> list[Place]:
             good.setdefault(row.candidate, []).append(_yield(row.summary) / top if top > 0.0 else 0.0)
     means = {law: (_mean(steady[law]), _mean(good[law])) for law in steady}
     places = [
-        Place(
+        RankedPolicy(
             law=law,
             runs=len(steady[law]),
             steadiness=interval(steady[law]),

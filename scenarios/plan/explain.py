@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plant.layer import Operation, Setting
-from plant.regimes import operations
+from plant.model.layer import Operation, Setting
+from plant.model.regimes import operations
 
 # The order in which one layer runs them (E11, Figures 16 and 17); attention kinds alternate between layers.
 _ORDER = (

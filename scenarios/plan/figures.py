@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from plant.model import Model
+from plant.model.moe import Model
 from scenarios.plan.explain import Slice, layer_bars
 from scenarios.plan.frontier import Frontier, Point
 from scenarios.plan.page import COLOURS, Chart, gantt, layout, lines

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from plant.energy import pass_energy
-from plant.hardware import Engine, Hardware
-from plant.kernels import Array
-from plant.layer import Setting
-from plant.memory import Memory, largest_batch, memory, require_fit
-from plant.model import Model, Precision
-from plant.placement import Placement, PlacementError, check_placement, placements
-from plant.regimes import Pass, decode, fill, setting_of
-from plant.value import PriceCurve, cost_per_mtoken, value_per_gpu_hour
+from plant.model.energy import pass_energy
+from plant.model.hardware import Engine, Hardware
+from plant.model.kernels import Array
+from plant.model.layer import Setting
+from plant.model.memory import Memory, largest_batch, memory, require_fit
+from plant.model.moe import Model, Precision
+from plant.model.placement import Placement, PlacementError, check_placement, placements
+from plant.model.pricing import PriceCurve, cost_per_mtoken, value_per_gpu_hour
+from plant.model.regimes import Pass, decode, fill, setting_of
 
 REGIMES = ("decode", "midfill", "prefill")
 _CHUNKS = (1, 2, 4, 8, 16)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plant.layer import Setting
-from plant.regimes import decode, fill
+from plant.model.layer import Setting
+from plant.model.regimes import decode, fill
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

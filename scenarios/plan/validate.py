@@ -6,11 +6,11 @@ import functools
 import statistics
 from dataclasses import dataclass, replace
 
+from plant.model.regimes import decode, fill, setting_of, stage_excess_ratio
 from plant.presets.engines import ENGINES
 from plant.presets.hardware import HARDWARE
 from plant.presets.models import MODELS
-from plant.regimes import decode, fill, setting_of, stage_excess_ratio
-from scenarios.plan.measured import Row, measured_rows
+from scenarios.plan.published import Row, measured_rows
 from scenarios.plan.serving import Load, closed_loop
 
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plant.hardware import Engine, Hardware
-from plant.kernels import Array, distinct_experts
-from plant.layer import Operation, Setting
-from plant.memory import largest_batch
-from plant.model import Model
-from plant.placement import Placement
-from plant.regimes import decode, fill, operations, setting_of
-from plant.value import PriceCurve, value_per_gpu_hour
+from plant.model.hardware import Engine, Hardware
+from plant.model.kernels import Array, distinct_experts
+from plant.model.layer import Operation, Setting
+from plant.model.memory import largest_batch
+from plant.model.moe import Model
+from plant.model.placement import Placement
+from plant.model.pricing import PriceCurve, value_per_gpu_hour
+from plant.model.regimes import decode, fill, operations, setting_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

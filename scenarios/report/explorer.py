@@ -22,7 +22,7 @@ from scenarios.report.panel import frame
 from scenarios.report.style import CSS
 from scenarios.trace.labels import BREAKS, label
 from scenarios.workloads import derive
-from scenarios.workloads.record import Conversation, Corpus
+from scenarios.workloads.corpus import Conversation, Corpus
 from scenarios.writing import whole
 
 COLOURS = ("#3572c6", "#d1603d", "#2e9e6b", "#8a5fbf", "#b58a1b", "#c2487f", "#3c9fb0", "#7a7f87")

@@ -13,7 +13,7 @@ from scenarios.report.page import CONFIG
 from scenarios.report.panel import frame
 from scenarios.report.style import CSS
 from scenarios.sweep import Sweep
-from scenarios.verdict.words import LOOP_CYCLES
+from scenarios.verdict.types import LOOP_CYCLES
 from scenarios.writing import whole
 
 WORDS = (

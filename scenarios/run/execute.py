@@ -18,13 +18,13 @@ from orchestrator.recorder import Sink
 from orchestrator.turn import ConfigurationName
 from orchestrator.virtual_clock import run_virtual
 from plant.cluster import Cluster
-from plant.pool import Pool
-from scenarios.build import assemble, cascade, conversations, plants
+from plant.workers.pool_counters import Pool
+from scenarios.build import assemble, conversations, loop_separation, plants
 from scenarios.errors import UserError, nearest
 from scenarios.run import metrics
 from scenarios.run.kv import TierWatch, kv_figures
 from scenarios.run.load import load
-from scenarios.run.measured import measured
+from scenarios.run.plant_estimate import measured
 from scenarios.run.pools import PoolWatch, Times, stranded, swing
 from scenarios.run.progress import Progress, watch
 from scenarios.run.record import RunData, RunFolder
@@ -34,7 +34,7 @@ from scenarios.schema.laws import Candidate
 from scenarios.schema.load import to_toml
 from scenarios.schema.plants import FluidPlant
 from scenarios.schema.scenario import Scenario
-from scenarios.schema.traffic import ReplayWorkload
+from scenarios.schema.trace_workloads import ReplayWorkload
 from scenarios.schema.workloads import PoissonWorkload, SaturatedWorkload, StepWorkload
 from scenarios.verdict.flow import flow_of, flow_word, headline
 from scenarios.verdict.run import column, judge_run, window_of
@@ -215,7 +215,7 @@ def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, d
         "measured": measured(data.turns, data.signals, window_s),
         "pools": swing(data.signals, window_s, verdicts),
         "stranded": None if ended.pools is None else stranded(*ended.pools, data.signals, window_s),
-        "warnings": cascade.warnings(scenario, candidate),
+        "warnings": loop_separation.warnings(scenario, candidate),
         "trace": ended.trace,
         "cpu_s_by_part": {"span": ended.cpu_s, "verdict": judge_cpu_s},
         "turns_per_cpu_s": retired / ended.cpu_s if ended.cpu_s > 0.0 else None,

@@ -20,11 +20,11 @@ import pandas as pd
 from scipy import signal
 
 from orchestrator.clock import SLEEP, Clock
-from orchestrator.signals import FILL_ROLES, Role
+from orchestrator.messages import FILL_ROLES, Role
 from orchestrator.turn import ConfigurationName
-from plant.pool import Pool
+from plant.workers.pool_counters import Pool
 from scenarios.run.metrics import Window, bins_inside
-from scenarios.verdict.words import SignalVerdict
+from scenarios.verdict.types import SignalVerdict
 
 Times = dict[str, tuple[float, float, float]]  # by configuration: worker-seconds, of them on new tokens, and on steps
 

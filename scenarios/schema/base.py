@@ -12,7 +12,7 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Count = Annotated[int, Field(ge=1)]
 
 
-class Part(BaseModel):
+class ScenarioTable(BaseModel):
     """A table of a scenario file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=False)

@@ -9,7 +9,7 @@ from pydantic import Discriminator, Tag, model_validator
 
 from scenarios.errors import nearest
 from scenarios.schema import summary
-from scenarios.schema.base import NotNegative, Part, Share
+from scenarios.schema.base import NotNegative, ScenarioTable, Share
 
 # The words that the verdict and the flow have; a test holds them to the rooms they name.
 VERDICTS = (
@@ -20,7 +20,7 @@ FLOWS = ("fed", "starved", "saturated")
 SHORT_KEYS = ("verdict", "period_s", "amplitude_ratio", "damping_ratio", "cost_ratio")
 
 
-class Bound(Part):
+class Bound(ScenarioTable):
     """A number expected: near `value` (within `rel` of it or `abs_tol` of it), or between the bounds."""
 
     value: float | None = None

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from plant.kv.spec import MEASURED_EFFICIENCY
-from scenarios.schema.base import Count, NotNegative, Part, Positive
+from scenarios.schema.base import Count, NotNegative, Positive, ScenarioTable
 
 
-class Tier(Part):
+class Tier(ScenarioTable):
     """One tier.
 
     `capacity_bytes` is of the whole tier (None: unlimited); `bytes_per_s` the line rate of one node's host link, or of
@@ -29,7 +29,7 @@ class ServedTier(Tier):
     servers: Count = 1
 
 
-class KvPart(Part):
+class KvPart(ScenarioTable):
     """Tiers of KV state.
 
     `hardware` names a preset that supplies what is not given: NICs, and capacity, rate and latency of each tier, for

@@ -11,20 +11,20 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from plant.layer import Setting
-from plant.loading import kv_capacity_tokens, reconfigure_s
-from plant.memory import memory, require_fit
-from plant.model import FORMATS, Precision
-from plant.placement import Placement, PlacementError, check_placement
-from plant.regimes import setting_of
-from plant.tables import Speculation, StepTable, step_times
+from plant.model.layer import Setting
+from plant.model.memory import memory, require_fit
+from plant.model.moe import FORMATS, Precision
+from plant.model.placement import Placement, PlacementError, check_placement
+from plant.model.regimes import setting_of
+from plant.model.tables import Speculation, StepTable, step_times
+from plant.model.weight_loading import kv_capacity_tokens, reconfigure_s
 from scenarios.errors import UserError, nearest
-from scenarios.schema.base import Part
+from scenarios.schema.base import ScenarioTable
 
 Width = Annotated[int, Field(ge=1, le=1024)]
 
 
-class MoePlacement(Part):
+class MoePlacement(ScenarioTable):
     """Widths of one worker: `pp` x `tp` x `dp` accelerators. Without `ep` experts are divided as widely as they go."""
 
     pp: Width = 1
@@ -37,7 +37,7 @@ class MoePlacement(Part):
     remote_experts: bool = False
 
 
-class MoePrecision(Part):
+class MoePrecision(ScenarioTable):
     """Formats by class of weight, and bytes per value of KV cache and recurrent state."""
 
     dense: Literal["bf16", "fp8", "nvfp4", "mxfp4", "mxfp4_a16", "int4"]
@@ -47,7 +47,7 @@ class MoePrecision(Part):
     state_bytes: Annotated[float, Field(gt=0.0, le=4.0)] = 4.0
 
 
-class MoeTimes(Part):
+class MoeTimes(ScenarioTable):
     """Step and fill seconds from the layer model of `plant`, tabulated once and cached.
 
     `model` is a preset (`steadyflow plan models` lists them) unless `config` names a Hugging Face `config.json`.
@@ -107,7 +107,7 @@ def build_moe_worker(times: MoeTimes) -> MoeWorker:
     UserError
         As `build_moe_times` does.
     """
-    from plant.huggingface import ConfigError, load_config
+    from plant.model.huggingface import ConfigError, load_config
     from plant.presets.engines import ENGINES
     from plant.presets.hardware import HARDWARE
     from plant.presets.models import MODELS

@@ -6,13 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from orchestrator.signals import DECODES, Role
-from scenarios.schema.base import Count, NotNegative, Part, Positive, Share
+from orchestrator.messages import DECODES, Role
+from scenarios.schema.base import Count, NotNegative, Positive, ScenarioTable, Share
 from scenarios.schema.kv import KvPart
 from scenarios.schema.moe import MoeTimes
 
 
-class ResidenceLaw(Part):
+class ResidenceLaw(ScenarioTable):
     """How long a turn holds its slot."""
 
     shape: Literal["exponential", "erlang", "lognormal", "fixed"] = "exponential"
@@ -29,7 +29,7 @@ class ResidenceLaw(Part):
         return self
 
 
-class TandemPlant(Part):
+class TandemPlant(ScenarioTable):
     """A dead time of unlimited width, then N slots: the theory's own plant."""
 
     kind: Literal["tandem"]
@@ -39,7 +39,7 @@ class TandemPlant(Part):
     gpus: Count = 1
 
 
-class FluidPlant(Part):
+class FluidPlant(ScenarioTable):
     """The tandem plant as a delay differential equation: no turns, no noise. `step_s` is the step of integration."""
 
     kind: Literal["fluid"]
@@ -50,7 +50,7 @@ class FluidPlant(Part):
     step_s: Positive = 0.002
 
 
-class LinearTimesPart(Part):
+class LinearTimesPart(ScenarioTable):
     """step = base + per_sequence x batch + per_kv_token x KV tokens + per_new_token x chunk tokens."""
 
     kind: Literal["linear"]
@@ -61,7 +61,7 @@ class LinearTimesPart(Part):
     per_cached_token_s: NotNegative = 0.0
 
 
-class RecordedTimesPart(Part):
+class RecordedTimesPart(ScenarioTable):
     """A turn takes the server time that its trace recorded."""
 
     kind: Literal["recorded"]
@@ -70,7 +70,7 @@ class RecordedTimesPart(Part):
 Times = Annotated[LinearTimesPart | RecordedTimesPart | MoeTimes, Field(discriminator="kind")]
 
 
-class Configuration(Part):
+class Configuration(ScenarioTable):
     """A prepared configuration: what a worker that has loaded it can do.
 
     With `times` of kind `moe`, what is left out of gpus, kv_capacity_tokens, kv_bytes_per_token, kv_bytes_per_turn and
@@ -107,7 +107,7 @@ class Configuration(Part):
         return self
 
 
-class Rack(Part):
+class Rack(ScenarioTable):
     """Equal racks, each behind one uplink that its workers share."""
 
     count: Count = 1
@@ -117,14 +117,14 @@ class Rack(Part):
     latency_s: NotNegative = 0.0
 
 
-class WorkerPool(Part):
+class WorkerPool(ScenarioTable):
     """Workers that begin in one configuration."""
 
     configuration: str
     workers: Count
 
 
-class Fault(Part):
+class Fault(ScenarioTable):
     """Something that befalls the plant at `at_s`, for `for_s` (None: for good).
 
     `factor_ratio` is the share that is left: of a slowed worker's speed (None: half), of a link's rate (None: nothing).
@@ -139,7 +139,7 @@ class Fault(Part):
     factor_ratio: Share | None = None
 
 
-class ClusterPlant(Part):
+class ClusterPlant(ScenarioTable):
     """Racks of fill, decode or aggregated workers. Without `kv`, contexts are kept for ever and are everywhere."""
 
     kind: Literal["cluster"]

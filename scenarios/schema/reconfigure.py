@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-from scenarios.schema.base import Count, NotNegative, Part
+from scenarios.schema.base import Count, NotNegative, ScenarioTable
 
 
-class ReadyPart(Part):
+class ReadyPart(ScenarioTable):
     """The ready buffer between fill and decode; None: no bound."""
 
     capacity_turns: Count | None = None
 
 
-class ReconfigurePart(Part):
+class ReconfigurePart(ScenarioTable):
     """Limits on moving workers between configurations; `reserve` gives and takes what a command leaves open.
 
     `drain`: turns on a worker that is to change end there, migrate with their state, or are filled again (retry).

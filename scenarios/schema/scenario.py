@@ -9,15 +9,15 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PrivateAttr, model_validator
 
 from scenarios.errors import UserError, nearest
-from scenarios.schema.able import refuse_unable_plant
-from scenarios.schema.base import Count, NotNegative, Part, Positive, Share
-from scenarios.schema.effect import refuse_idle_keys
+from scenarios.schema.base import Count, NotNegative, Positive, ScenarioTable, Share
+from scenarios.schema.checks.ignored_keys import refuse_idle_keys
+from scenarios.schema.checks.references import refuse_unknown_names
+from scenarios.schema.checks.servable import refuse_unable_plant
 from scenarios.schema.expect import Expectation, check_expectation
 from scenarios.schema.laws import Candidate
-from scenarios.schema.named import refuse_unknown_names
 from scenarios.schema.plants import ClusterPlant, Plant, RecordedTimesPart
 from scenarios.schema.reconfigure import ReadyPart, ReconfigurePart
-from scenarios.schema.traffic import MixtureWorkload, Played, ReplayWorkload
+from scenarios.schema.trace_workloads import MixtureWorkload, Played, ReplayWorkload
 from scenarios.schema.workloads import Synthetic, Workload
 
 SLOTS = ("admission", "batching", "capacity", "demand", "retention")
@@ -27,7 +27,7 @@ MOST_TICKS = 1e9
 CLUSTER_SLOTS = ("capacity", "retention")
 
 
-class ServiceClass(Part):
+class ServiceClass(ScenarioTable):
     """A service class: objectives, weight in fair order, priority (higher goes first), price of its output."""
 
     ttft_s: Positive | None = None
@@ -37,7 +37,7 @@ class ServiceClass(Part):
     price_per_mtoken: NotNegative | None = None
 
 
-class DoorPart(Part):
+class DoorPart(ScenarioTable):
     """The admission actuator: its limits and its order; and the span over which the backlog is smoothed for laws."""
 
     max_release_per_s: Positive | None = None
@@ -47,7 +47,7 @@ class DoorPart(Part):
     smoothing_s: NotNegative = 0.0
 
 
-class ControlPart(Part):
+class ControlPart(ScenarioTable):
     """How often each loop acts, unless its law says otherwise, and where the run begins in the day."""
 
     admission_period_s: Positive = 0.5
@@ -59,7 +59,7 @@ class ControlPart(Part):
     midnight_s: NotNegative = 0.0
 
 
-class TelemetryPart(Part):
+class TelemetryPart(ScenarioTable):
     """How readings reach the controllers; period 0 is live."""
 
     period_s: NotNegative = 0.0
@@ -74,21 +74,21 @@ class TelemetryPart(Part):
         return self
 
 
-class DispatchPart(Part):
+class DispatchPart(ScenarioTable):
     """How many routers there are, and how old the loads are that they see (None: fresh)."""
 
     routers: Count = 1
     snapshot_s: Positive | None = None
 
 
-class RecordPart(Part):
+class RecordPart(ScenarioTable):
     """Width of a bin (None: 1/5600 of the horizon, within 0.05 s and 60 s), and whether turns' moves are events."""
 
     signal_bin_s: Positive | None = None
     events: Literal["decisions", "all"] = "decisions"
 
 
-class Scenario(Part):
+class Scenario(ScenarioTable):
     """A whole scenario file.
 
     `horizon_s` ends the run, `warmup_s` of it is not judged; `drain_s` more lets turns in flight end.

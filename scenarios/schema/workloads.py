@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from scenarios.schema.base import Count, NotNegative, Part, Positive
-from scenarios.schema.traffic import Traffic
+from scenarios.schema.base import Count, NotNegative, Positive, ScenarioTable
+from scenarios.schema.trace_workloads import Traffic
 
 
-class LengthLaw(Part):
+class LengthLaw(ScenarioTable):
     """A law of token counts; `high_tokens` is the upper end of a uniform law that begins at `mean_tokens`."""
 
     shape: Literal["fixed", "uniform", "exponential", "lognormal"] = "fixed"
@@ -29,7 +29,7 @@ class LengthLaw(Part):
         return self
 
 
-class ClassShare(Part):
+class ClassShare(ScenarioTable):
     """A class's share of the turns, and its own lengths where they differ."""
 
     share: Positive = 1.0
@@ -37,7 +37,7 @@ class ClassShare(Part):
     output: LengthLaw | None = None
 
 
-class Synthetic(Part):
+class Synthetic(ScenarioTable):
     """What workloads without a trace share."""
 
     prompt: LengthLaw = LengthLaw(mean_tokens=1024)
@@ -60,7 +60,7 @@ class PoissonWorkload(Synthetic):
     turns: Count | None = None
 
 
-class StepPoint(Part):
+class StepPoint(ScenarioTable):
     """From `at_s` on, turns arrive at `rate_per_s`."""
 
     at_s: NotNegative

@@ -19,8 +19,8 @@ import zstandard
 
 from scenarios.errors import UserError
 from scenarios.workloads.blocks import ids_of
+from scenarios.workloads.corpus import STARTERS, STOPS, Conversation, Corpus, Stream
 from scenarios.workloads.readers.parquet import META, SCHEMA
-from scenarios.workloads.record import STARTERS, STOPS, Conversation, Corpus, Stream
 from scenarios.workloads.repairs import Repairs
 from scenarios.writing import told, whole
 

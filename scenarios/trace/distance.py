@@ -16,7 +16,7 @@ from scipy.stats import ks_2samp, spearmanr
 
 from scenarios.trace.labels import BREAKS, label
 from scenarios.workloads import derive
-from scenarios.workloads.record import STOPS, Corpus
+from scenarios.workloads.corpus import STOPS, Corpus
 
 Array = NDArray[np.float64]
 END_TURN = STOPS.index("end_turn")

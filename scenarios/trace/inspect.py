@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scenarios.trace import bursts, labels
 from scenarios.workloads import derive
 from scenarios.workloads.blocks import Seen, count
-from scenarios.workloads.record import STARTERS, STOPS, Conversation, Corpus, Stream
+from scenarios.workloads.corpus import STARTERS, STOPS, Conversation, Corpus, Stream
 
 PERCENTILES = (5, 25, 50, 75, 95, 99)
 TOOL, HUMAN = STARTERS.index("tool"), STARTERS.index("human")

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.workloads import blocks
-from scenarios.workloads.record import Stream
+from scenarios.workloads.corpus import Stream
 
 LABELS = ("first", "growth", "stalactite", "compaction", "shrink", "rewrite", "rewind", "break")
 BREAKS = LABELS[2:]

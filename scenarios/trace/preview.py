@@ -19,12 +19,12 @@ import numpy as np
 from orchestrator.clock import Clock
 from orchestrator.turn import ClassName, TurnId, TurnView
 from orchestrator.virtual_clock import run_virtual
-from plant.truth import Truths, TurnTruth
+from plant.hidden_turns import HiddenTurn, HiddenTurns
 from scenarios.trace import bursts
 from scenarios.workloads.blocks import Run, common
+from scenarios.workloads.corpus import ASSUMED_BASE_S, ASSUMED_PER_TOKEN_S
 from scenarios.workloads.lanes import LanesSource
-from scenarios.workloads.player import Stage
-from scenarios.workloads.record import ASSUMED_BASE_S, ASSUMED_PER_TOKEN_S
+from scenarios.workloads.player import SourceContext
 from scenarios.workloads.script import Script
 
 CAPACITIES_TOKENS = (2_000_000, 5_000_000, 10_000_000, 20_000_000, 50_000_000)
@@ -57,7 +57,7 @@ class _Watch:
     """The turns of one preview."""
 
     clock: Clock
-    truths: Truths
+    truths: HiddenTurns
     source: LanesSource | None = None
     at_s: list[float] = field(default_factory=list)
     end_s: list[float] = field(default_factory=list)
@@ -68,7 +68,7 @@ class _Watch:
     last: dict[int, list[Run]] = field(default_factory=dict)
 
     def arrive(self, turn: TurnView) -> None:
-        truth: TurnTruth = self.truths.pop(turn.turn_id)
+        truth: HiddenTurn = self.truths.pop(turn.turn_id)
         served = truth.service_s
         if served is None:
             served = ASSUMED_BASE_S + ASSUMED_PER_TOKEN_S * truth.output_tokens
@@ -125,8 +125,10 @@ def preview(
     """
 
     async def main(clock: Clock) -> _Watch:
-        watch = _Watch(clock, Truths())
-        stage = Stage(clock=clock, truths=watch.truths, births=itertools.count(), class_name=ClassName("preview"))
+        watch = _Watch(clock, HiddenTurns())
+        stage = SourceContext(
+            clock=clock, truths=watch.truths, births=itertools.count(), class_name=ClassName("preview")
+        )
         watch.source = LanesSource(
             stage, scripts, lanes=lanes, seed=seed, start_window=start_window, tree_idle_cap_s=tree_idle_cap_s
         )

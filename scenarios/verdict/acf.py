@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import fft, ndimage, signal
 
-from scenarios.verdict.words import Floats
+from scenarios.verdict.types import Floats
 
 
 def rebin(x: Floats, factor: int) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 
 from scenarios.verdict.acf import rebin
 from scenarios.verdict.thresholds import THRESHOLDS, Thresholds
-from scenarios.verdict.words import Floats
+from scenarios.verdict.types import Floats
 
 BLOCKS = 50
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import signal
 
 from scenarios.verdict import acf as correlation
-from scenarios.verdict.words import Floats
+from scenarios.verdict.types import Floats
 
 SURROGATES, FEW_SURROGATES = 399, 149
 SURROGATE_SEED = 20220622

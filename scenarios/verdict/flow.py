@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from scenarios.verdict.words import Cost, Floats, SignalVerdict, Word
+from scenarios.verdict.types import Cost, Floats, SignalVerdict, Word
 
 FlowWord = Literal["fed", "starved", "saturated"]
 # A pool below this share of its slots, with work waiting, is starved; more of the window than this and the run is.

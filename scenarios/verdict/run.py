@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from scenarios.verdict.decide import judge_signal
+from scenarios.verdict.classify import judge_signal
 from scenarios.verdict.flow import added_p99_s, cost_of, flow_of
 from scenarios.verdict.thresholds import THRESHOLDS, Thresholds
-from scenarios.verdict.words import Floats, Series, SignalVerdict
+from scenarios.verdict.types import Floats, Series, SignalVerdict
 
 LEVELS = ("decode_occupancy_ratio", "ready_turns", "backlog_turns", "in_flight_turns", "workers_active")
 RATES = {

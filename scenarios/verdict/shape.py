@@ -8,7 +8,7 @@ import numpy as np
 from scipy import fft, linalg, signal
 
 from scenarios.verdict.acf import autocorrelation
-from scenarios.verdict.words import Floats
+from scenarios.verdict.types import Floats
 
 # Half-width of the band around the fundamental: wide enough for a jittering period, short of the second harmonic.
 BAND = 1.4

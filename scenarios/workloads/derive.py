@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.workloads.blocks import Seen
-from scenarios.workloads.record import Conversation, Corpus
+from scenarios.workloads.corpus import Conversation, Corpus
 
 Tokens = NDArray[np.int64]
 

@@ -17,8 +17,8 @@ from typing import Literal
 
 from orchestrator.rng import mix, stream_key, uniform
 from orchestrator.turn import TurnView
-from scenarios.workloads.drawn import DrawnConversations
-from scenarios.workloads.player import Stage, Tree
+from scenarios.workloads.player import SessionPlay, SourceContext
+from scenarios.workloads.sampled_sessions import DrawnConversations
 from scenarios.workloads.script import Script
 
 
@@ -27,7 +27,7 @@ class LanesSource(DrawnConversations):
 
     Parameters
     ----------
-    stage : Stage
+    stage : SourceContext
         Clock, hidden halves, birth numbers and class.
     scripts : sequence of Script
         The conversations to draw from, with equal chance.
@@ -56,7 +56,7 @@ class LanesSource(DrawnConversations):
 
     def __init__(
         self,
-        stage: Stage,
+        stage: SourceContext,
         scripts: Sequence[Script],
         *,
         lanes: int,
@@ -135,7 +135,7 @@ class LanesSource(DrawnConversations):
             warmup_turns=self._warmup_turns,
         )
 
-    def _drained(self, tree: Tree, at_s: float) -> None:
+    def _drained(self, tree: SessionPlay, at_s: float) -> None:
         if self._recycle:
             lane, recycle = divmod(tree.play, PLAYS)
             self._stage.clock.at(at_s, self._begin, (lane, recycle + 1))

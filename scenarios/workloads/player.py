@@ -18,7 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 from orchestrator.clock import Clock
 from orchestrator.rng import mix, uniform
 from orchestrator.turn import ClassName, TurnId, TurnView, new
-from plant.truth import Truths, TurnTruth
+from plant.hidden_turns import HiddenTurn, HiddenTurns
 from scenarios.workloads.script import Node, Script
 
 SESSION_MASK = (1 << 63) - 1
@@ -28,7 +28,7 @@ ENDS_SESSION = frozenset({"context_overflow", "failed:context_overflow", "reject
 
 
 @dataclass(slots=True, kw_only=True)
-class Stage:
+class SourceContext:
     """What every source is handed: the clock, the hidden halves, the birth numbers, and the class of its turns.
 
     `births` counts turns over all sources of a run; `draws` is how many uniforms each turn carries to the plant, from
@@ -36,7 +36,7 @@ class Stage:
     """
 
     clock: Clock
-    truths: Truths
+    truths: HiddenTurns
     births: Iterator[int]
     class_name: ClassName
     draw_stream: int = 0
@@ -52,7 +52,7 @@ class Counted(Protocol):
         ...
 
 
-class Tree:
+class SessionPlay:
     """One live play of a script."""
 
     __slots__ = (
@@ -83,8 +83,8 @@ class Player:
 
     def __init__(
         self,
-        stage: Stage,
-        drained: Callable[[Tree, float], None],
+        stage: SourceContext,
+        drained: Callable[[SessionPlay, float], None],
         *,
         tree_idle_cap_s: float | None = None,
         system_idle_cap_s: float | None = None,
@@ -94,8 +94,8 @@ class Player:
         self._tree_cap_s = tree_idle_cap_s
         self._system_cap_s = system_idle_cap_s
         self._arrive: Callable[[TurnView], None] = lambda turn: None
-        self._live: dict[int, tuple[Tree, int, int]] = {}
-        self._trees: dict[int, Tree] = {}
+        self._live: dict[int, tuple[SessionPlay, int, int]] = {}
+        self._trees: dict[int, SessionPlay] = {}
         self.begun = 0
         self.overflowed = 0
         self.abandoned_turns = 0
@@ -135,7 +135,7 @@ class Player:
         With `primer` the request before the cut is sent first, then its prompt `warmup_turns` times more for one token
         each; what follows it in the recorded run waits for them.
         """
-        tree = Tree(script, key, scope, play)
+        tree = SessionPlay(script, key, scope, play)
         self.begun += 1
         self._trees[key] = tree
         first = [0] * len(script.parts)
@@ -196,7 +196,7 @@ class Player:
         elif self._system_cap_s is not None and not self._live:
             self._cut_system_idle(at_s)
 
-    def _release(self, tree: Tree, node: Node, at_s: float, ready: list[tuple[float, Node]]) -> None:
+    def _release(self, tree: SessionPlay, node: Node, at_s: float, ready: list[tuple[float, Node]]) -> None:
         """Count one predecessor of `node` as ended; with none left, its gap begins. What the cut left out stays out."""
         if node[1] < tree.first[node[0]]:
             return
@@ -210,7 +210,7 @@ class Player:
             when_s = max(at_s, tree.floors.pop(node))
         ready.append((when_s, node))
 
-    def _schedule(self, tree: Tree, ready: list[tuple[float, Node]], now_s: float) -> None:
+    def _schedule(self, tree: SessionPlay, ready: list[tuple[float, Node]], now_s: float) -> None:
         cap_s = self._tree_cap_s
         if cap_s is not None and not tree.in_flight and (ready or tree.pending):
             soonest = min([when for when, _ in ready] + [when for when, _ in tree.pending.values()])
@@ -223,7 +223,7 @@ class Player:
         for when_s, node in ready:
             tree.pending[node] = (when_s, at(when_s, self._fire, (tree, node)))
 
-    def _shift(self, tree: Tree, cut_s: float) -> None:
+    def _shift(self, tree: SessionPlay, cut_s: float) -> None:
         clock = self._stage.clock
         for node, (when_s, entry) in list(tree.pending.items()):
             clock.cancel_at(entry)
@@ -241,7 +241,7 @@ class Player:
                 for tree in self._trees.values():
                     self._shift(tree, cut_s)
 
-    def _fire(self, which: tuple[Tree, Node]) -> None:
+    def _fire(self, which: tuple[SessionPlay, Node]) -> None:
         tree, node = which
         s, k = node
         del tree.pending[node]
@@ -254,14 +254,14 @@ class Player:
             key, output_tokens = mix(key, tree.warm_sent), 1
         self._live[turn_id] = (tree, s, k)
         draws = tuple(uniform(stage.draw_stream, key, j) for j in range(stage.draws)) if stage.draws else ()
-        stage.truths[turn_id] = new(TurnTruth, (output_tokens, draws, part.service_s[k], part.waits_for[k]))
+        stage.truths[turn_id] = new(HiddenTurn, (output_tokens, draws, part.service_s[k], part.waits_for[k]))
         session = tree.key & SESSION_MASK if s == 0 else tree.keys[s] & SESSION_MASK
         chain = part.chain(k, tree.scope, tree.script.block_tokens)
         now_s = stage.clock.now()
         view = (turn_id, key, stage.class_name, session, k, now_s, part.prompt_tokens[k], chain)
         self._arrive(new(TurnView, view))
 
-    def _abandon(self, tree: Tree) -> None:
+    def _abandon(self, tree: SessionPlay) -> None:
         tree.abandoned = True
         self.overflowed += 1
         for _, entry in tree.pending.values():
@@ -270,7 +270,7 @@ class Player:
         self.abandoned_turns += tree.left - tree.in_flight
         tree.left = tree.in_flight
 
-    def _finish(self, tree: Tree) -> None:
+    def _finish(self, tree: SessionPlay) -> None:
         self._trees.pop(tree.key, None)
         self._drained(tree, self._stage.clock.now())
 

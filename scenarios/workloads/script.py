@@ -18,7 +18,7 @@ from orchestrator.rng import mix
 from orchestrator.turn import KvChain, KvRun, new
 from scenarios.workloads import blocks
 from scenarios.workloads.blocks import Run
-from scenarios.workloads.record import STOPS, Conversation, Corpus, Stream
+from scenarios.workloads.corpus import STOPS, Conversation, Corpus, Stream
 
 Node = tuple[int, int]
 """(stream, ordinal) of a request."""
@@ -27,7 +27,7 @@ SHARED_SCOPE = 0x5EED_0F_5EED
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StreamScript:
     """One stream as lists, one entry a request; `after[k]` are requests of other streams that wait for request k."""
 
     t_s: list[float]
@@ -55,7 +55,7 @@ class Script:
 
     name: str
     block_tokens: int
-    parts: tuple[Part, ...]
+    parts: tuple[StreamScript, ...]
     gates: dict[Node, tuple[Node, ...]]
     requests: int
     duration_s: float
@@ -108,7 +108,7 @@ def scripts(corpus: Corpus, *, share_prefix: bool = False) -> list[Script]:
 def _single(conversation: Conversation, k: int) -> Script:
     stream = conversation.streams[0]
     service_s = float(stream.service_s[k])
-    part = Part(
+    part = StreamScript(
         t_s=[0.0],
         gap_s=[0.0],
         prompt_tokens=[int(stream.prompt_tokens[k])],
@@ -157,7 +157,7 @@ def _part(
     ends: list[np.ndarray],
     after: dict[int, list[Node]],
     share_prefix: bool,
-) -> Part:
+) -> StreamScript:
     stream = conversation.streams[s]
     runs = stream.all_runs()
     head, headed, own = None, [False] * len(runs), [tuple(r) for r in runs]
@@ -167,7 +167,7 @@ def _part(
     # Where a source states no server time, the one that the recorded ends were derived with: gaps run from those ends.
     stated = stream.service_s
     service: list[float | None] = np.where(np.isnan(stated), ends[s] - stream.t_s, stated).tolist()
-    return Part(
+    return StreamScript(
         t_s=starts,
         gap_s=_gaps(stream, ends, s),
         prompt_tokens=stream.prompt_tokens.tolist(),

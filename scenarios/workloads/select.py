@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scenarios.errors import UserError
-from scenarios.workloads.record import Conversation, Corpus
+from scenarios.workloads.corpus import Conversation, Corpus
 
 
 def select(

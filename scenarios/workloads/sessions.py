@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from orchestrator.rng import mix, uniform
 from orchestrator.turn import TurnView
-from scenarios.workloads.drawn import DrawnConversations
-from scenarios.workloads.player import Stage
+from scenarios.workloads.player import SourceContext
+from scenarios.workloads.sampled_sessions import DrawnConversations
 from scenarios.workloads.script import Script
 
 
@@ -20,7 +20,7 @@ class SessionArrivals(DrawnConversations):
 
     Parameters
     ----------
-    stage : Stage
+    stage : SourceContext
         Clock, hidden halves, birth numbers and class.
     scripts : sequence of Script
         The conversations to draw from, with equal chance.
@@ -38,7 +38,7 @@ class SessionArrivals(DrawnConversations):
 
     def __init__(
         self,
-        stage: Stage,
+        stage: SourceContext,
         scripts: Sequence[Script],
         times_s: Iterator[float],
         *,

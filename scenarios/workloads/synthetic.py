@@ -19,7 +19,7 @@ from scipy import special
 from orchestrator.clock import Clock
 from orchestrator.rng import mix_block, stream_key, uniforms
 from orchestrator.turn import EMPTY_CHAIN, ClassName, TurnId, TurnView, new
-from plant.truth import Truths, TurnTruth
+from plant.hidden_turns import HiddenTurn, HiddenTurns
 from scenarios.errors import UserError
 
 BLOCK_TURNS = 1024  # a larger block has left the processor's cache by the time its turns are born
@@ -71,10 +71,10 @@ class TurnFactory:
     name : str
         The source's name; it parts this source's keys from any other's.
     mixes : sequence of ClassMix
-    truths : Truths
+    truths : HiddenTurns
     """
 
-    def __init__(self, seed: int, name: str, mixes: Sequence[ClassMix], truths: Truths) -> None:
+    def __init__(self, seed: int, name: str, mixes: Sequence[ClassMix], truths: HiddenTurns) -> None:
         self._mixes, self._truths = list(mixes), truths
         self.forget = truths.forget
         self._source = stream_key(seed, f"source {name}")
@@ -82,7 +82,7 @@ class TurnFactory:
         total = fsum(mix.share for mix in mixes)
         self._edges = np.cumsum([mix.share / total for mix in mixes])
         self.count = 0
-        self._block: list[tuple[int, ClassName, int, TurnTruth]] = []
+        self._block: list[tuple[int, ClassName, int, HiddenTurn]] = []
 
     def _more(self) -> None:
         keys = mix_block(self._source, np.arange(self.count, self.count + BLOCK_TURNS, dtype=np.uint64))
@@ -94,7 +94,7 @@ class TurnFactory:
             prompts[mine], outputs[mine] = mix.prompt.of(prompt[mine]), mix.output.of(output[mine])
         names = [mix.name for mix in self._mixes]
         self._block = [
-            (key, names[c], p, new(TurnTruth, (o, (d,), None, "")))
+            (key, names[c], p, new(HiddenTurn, (o, (d,), None, "")))
             for key, c, p, o, d in zip(
                 keys.tolist(), classes.tolist(), prompts.tolist(), outputs.tolist(), draw.tolist()
             )

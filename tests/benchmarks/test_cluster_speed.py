@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from orchestrator.messages import Role
 from orchestrator.ports import Staged
-from orchestrator.signals import Role
 from orchestrator.turn import WorkerId
 from orchestrator.virtual_clock import VirtualClock, run_virtual
-from plant.links import SharedLink
-from plant.rack import ConfigurationSpec
+from plant.cluster_spec import ConfigurationSpec
+from plant.links.shared_link import SharedLink
 from tests.plant.factory import ANY, TIMES, Turns, cluster, configuration
 
 TURNS = 6_000

@@ -5,8 +5,6 @@ The bound is the goal, not what has been reached: docs/performance.md says what 
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
@@ -15,8 +13,9 @@ from scenarios.run.execute import run
 from scenarios.schema.kv import KvPart
 from scenarios.schema.load import load
 from scenarios.schema.scenario import Scenario
+from tests.paths import TRACES
 
-CORPUS = Path(__file__).resolve().parent.parent.parent.parent / "shared" / "traces" / "agentx_v8" / "traces.jsonl.gz"
+CORPUS = TRACES / "agentx_v8" / "traces.jsonl.gz"
 GOAL = 1.25
 INSTANT = KvPart(bytes_per_token=70e3)
 TIMED = KvPart(bytes_per_token=70e3, hardware="h200", gpus_per_worker=8)  # every tier, link and NIC of the preset

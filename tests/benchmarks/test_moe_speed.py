@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from plant.placement import Placement
+from plant.model.placement import Placement
+from plant.model.regimes import decode, setting_of
+from plant.model.tables import StepTable, step_times
 from plant.presets.engines import ENGINES
 from plant.presets.hardware import HARDWARE
 from plant.presets.models import MODELS
-from plant.regimes import decode, setting_of
-from plant.tables import StepTable, step_times
 
 POINTS = 20_000
 

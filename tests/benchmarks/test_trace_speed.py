@@ -15,7 +15,7 @@ from scenarios.workloads.generate.presets import generate
 from scenarios.workloads.lanes import LanesSource
 from scenarios.workloads.readers import weka
 from scenarios.workloads.script import scripts
-from tests.workload_kit import Bench
+from tests.scenarios.workloads.kit import Bench
 
 
 @pytest.mark.slow

@@ -7,14 +7,14 @@ from asyncio import Future
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from orchestrator.admission import ClassSpec, DoorLimits
+from orchestrator.admission import AdmissionLimits, ClassSpec
 from orchestrator.clock import Clock
 from orchestrator.errors import ContextOverflow, Preempted, WorkerLost
 from orchestrator.orchestrator import Orchestrator, OrchestratorSpec
 from orchestrator.ports import Filled, Retired, Staged
 from orchestrator.turn import EMPTY_CHAIN, ClassName, KvRef, TurnId, TurnView, WorkerId
-from plant.tandem import Residence, Tandem
-from plant.truth import Truths, TurnTruth
+from plant.hidden_turns import HiddenTurn, HiddenTurns
+from plant.theory.tandem import Residence, Tandem
 from policies.routing.least_loaded import LeastLoaded
 
 CHAT, BATCH = ClassName("chat"), ClassName("batch")
@@ -58,7 +58,7 @@ class Coming(NamedTuple):
 class Script:
     """A source that plays a list of arrivals and keeps what it hears."""
 
-    def __init__(self, clock: Clock, truths: Truths, coming: Sequence[Coming]) -> None:
+    def __init__(self, clock: Clock, truths: HiddenTurns, coming: Sequence[Coming]) -> None:
         self._clock, self._truths, self._coming = clock, truths, sorted(coming, key=lambda c: c.at_s)
         self._arrive: Callable[[TurnView], None] | None = None
         self._come = 0
@@ -68,7 +68,7 @@ class Script:
     def start(self, arrive: Callable[[TurnView], None]) -> None:
         self._arrive = arrive
         for number, coming in enumerate(self._coming):
-            self._truths[TurnId(number)] = TurnTruth(coming.output_tokens, (coming.draw,))
+            self._truths[TurnId(number)] = HiddenTurn(coming.output_tokens, (coming.draw,))
             self._clock.at(coming.at_s, self._arrives, number)
 
     def _arrives(self, number: int) -> None:
@@ -146,18 +146,18 @@ class World:
         residence: Residence | None = None,
         troubles: dict[int, list[str]] | None = None,
         laws: dict[Any, Any] | None = None,
-        door: DoorLimits | None = None,
+        door: AdmissionLimits | None = None,
         classes: tuple[ClassSpec, ...] = (ClassSpec(name=CHAT), ClassSpec(name=BATCH)),
         horizon_s: float = 1000.0,
         **spec: Any,
     ) -> None:
-        self.clock, self.sink, truths = clock, ListSink(), Truths()
+        self.clock, self.sink, truths = clock, ListSink(), HiddenTurns()
         self.source = Script(clock, truths, coming)
         residence = residence or Residence(mean_s=2.0, shape="fixed")
         self.plant = Troubled(
             clock, truths, slots=slots, dead_time_s=dead_time_s, residence=residence, troubles=troubles or {}
         )
-        made = OrchestratorSpec(seed=1, horizon_s=horizon_s, classes=classes, door=door or DoorLimits(), **spec)
+        made = OrchestratorSpec(seed=1, horizon_s=horizon_s, classes=classes, door=door or AdmissionLimits(), **spec)
         self.made = Orchestrator(
             clock, made, self.plant, self.source, laws or {}, [LeastLoaded()], [LeastLoaded()], self.sink
         )

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from orchestrator.clock import TICK
 from orchestrator.control import decided
 from orchestrator.ledger import Ledger
-from orchestrator.ports import Every, On
-from orchestrator.readings import Smoother
-from orchestrator.signals import (
+from orchestrator.messages import (
     AdmissionCommand,
     AdmissionReading,
     BatchCommand,
@@ -23,10 +21,12 @@ from orchestrator.signals import (
     DemandCommand,
     PlantReading,
 )
+from orchestrator.ports import Every, On
+from orchestrator.readings import Smoother
 from orchestrator.telemetry import Sample, Telemetry, TelemetrySpec, take_sample
 from orchestrator.turn import EMPTY_CHAIN, ClassName, TurnId, TurnView
 from orchestrator.virtual_clock import VirtualClock, run_virtual
-from plant.tandem import Residence
+from plant.theory.tandem import Residence
 from tests.orchestrator.kit import CHAT, Coming, World, burst
 
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from orchestrator.dispatch import LOOK_AHEAD, Pool
 from orchestrator.ledger import Turn
+from orchestrator.messages import Role
 from orchestrator.ports import PoolView, WorkerInfo
-from orchestrator.signals import Role
 from orchestrator.turn import EMPTY_CHAIN, ClassName, ConfigurationName, TurnId, TurnView, WorkerId
 from orchestrator.virtual_clock import VirtualClock, run_virtual
 from orchestrator.worker import Worker
-from plant.tandem import Residence, Tandem
-from plant.truth import Truths
+from plant.hidden_turns import HiddenTurns
+from plant.theory.tandem import Residence, Tandem
 from policies.routing.context_class import ContextClass
 from policies.routing.least_loaded import LeastLoaded
 
@@ -29,7 +29,7 @@ class House:
     def __init__(
         self, clock: VirtualClock, routers: Any, shorts: int = 1, longs: int = 1, snapshot_s: float | None = None
     ) -> None:
-        plant = Tandem(clock, Truths(), slots=1, dead_time_s=1.0, residence=Residence(mean_s=1.0))
+        plant = Tandem(clock, HiddenTurns(), slots=1, dead_time_s=1.0, residence=Residence(mean_s=1.0))
         self.pool = Pool(clock, plant, routers, snapshot_s)
         self.born = 0
         names = ["short"] * shorts + ["long"] * longs

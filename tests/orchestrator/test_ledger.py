@@ -23,7 +23,7 @@ from orchestrator.ledger import (
     Stage,
     Turn,
 )
-from orchestrator.levels import Level
+from orchestrator.levels import TimeWeightedLevel
 from orchestrator.turn import EMPTY_CHAIN, ClassName, TurnId, TurnView
 
 CLASSES = (ClassName("chat"), ClassName("batch"))
@@ -166,7 +166,7 @@ def test_a_turn_that_is_filled_twice_keeps_its_first_token() -> None:
 def test_a_levels_bin_is_its_time_weighted_mean_and_its_extremes(
     steps: list[tuple[float, int]], start_s: float
 ) -> None:
-    level, now_s, area, seen = Level(5), start_s, 0.0, [5]
+    level, now_s, area, seen = TimeWeightedLevel(5), start_s, 0.0, [5]
     for span_s, change in steps:
         area += span_s * level.value
         now_s += span_s

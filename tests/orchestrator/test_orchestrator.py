@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.admission import ClassSpec, DoorLimits
+from orchestrator.admission import AdmissionLimits, ClassSpec
 from orchestrator.clock import PLANT, TICK
+from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Every, On
-from orchestrator.signals import AdmissionCommand, AdmissionReading
 from orchestrator.turn import TurnId
 from orchestrator.virtual_clock import VirtualClock, run_virtual
-from plant.tandem import Residence
+from plant.theory.tandem import Residence
 from tests.orchestrator.kit import BATCH, CHAT, Coming, World, burst, is_nan
 
 
@@ -298,7 +298,7 @@ WORLDS = st.fixed_dictionaries(
         "troubles": st.dictionaries(st.integers(0, 13), TROUBLE, max_size=6),
         "ready_capacity_turns": st.sampled_from([None, 1, 2]),
         "door": st.builds(
-            DoorLimits,
+            AdmissionLimits,
             order=st.sampled_from(["fifo", "priority", "edf", "weighted_fair"]),
             queue_limit_turns=st.sampled_from([None, 1, 3]),
             max_release_per_s=st.sampled_from([float("inf"), 4.0]),

@@ -11,7 +11,7 @@ from orchestrator.clock import Clock
 from orchestrator.ports import Every
 from orchestrator.real_clock import RealClock, run_real
 from orchestrator.virtual_clock import run_virtual
-from plant.tandem import Residence
+from plant.theory.tandem import Residence
 from policies.admission.paced_wip import PacedWip
 from tests.orchestrator.kit import Coming, World
 
@@ -91,7 +91,7 @@ def test_a_loop_that_falls_behind_the_wall_skips_what_it_missed() -> None:
             self.at: list[float] = []
 
         def act(self, y: Any) -> Any:
-            from orchestrator.signals import AdmissionCommand
+            from orchestrator.messages import AdmissionCommand
 
             self.at.append(y.now_s)
             if len(self.at) == 2:  # the law takes the wall time of some ten ticks

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from orchestrator.errors import LoadFailed, WorkerLost
+from orchestrator.messages import CapacityCommand, Role
 from orchestrator.ports import Ready, WorkerInfo
-from orchestrator.reconfigure import ReconfigureSpec, Roster, State
-from orchestrator.signals import CapacityCommand, Role
+from orchestrator.reconfigure import ReconfigureSpec, State, WorkerLifecycle
 from orchestrator.turn import ConfigurationName, WorkerId
 
 ROLES = {"fill": Role.FILL, "decode": Role.DECODE, "spare": Role.IDLE}
@@ -63,7 +63,7 @@ class House:
         self.flights: list[Any] = []
         self.drained = 0
         spec = ReconfigureSpec(**limits)
-        self.roster = Roster(
+        self.roster = WorkerLifecycle(
             self.clock,  # type: ignore[arg-type]  # only `now` is asked of it
             self.plant,  # type: ignore[arg-type]  # only `reconfigure`
             self.events,  # type: ignore[arg-type]  # only `event`

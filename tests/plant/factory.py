@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from orchestrator.clock import Clock
-from orchestrator.signals import Role
+from orchestrator.messages import Role
 from orchestrator.turn import EMPTY_CHAIN, ClassName, ConfigurationName, KvChain, KvRef, TurnId, TurnView, WorkerId
 from plant.cluster import Cluster
-from plant.rack import ConfigurationSpec, PoolSpec, RackSpec
-from plant.times import LinearTimes
-from plant.truth import Truths, TurnTruth
+from plant.cluster_spec import ConfigurationSpec, PoolSpec, RackSpec
+from plant.hidden_turns import HiddenTurn, HiddenTurns
+from plant.model.times import LinearTimes
 
 # Awkward numbers on purpose: no step ends where another begins by chance.
 TIMES = LinearTimes(
@@ -29,7 +29,7 @@ def configuration(name: str, role: Role, **changes: Any) -> ConfigurationSpec:
 
 def cluster(
     clock: Clock,
-    truths: Truths,
+    truths: HiddenTurns,
     *parts: tuple[ConfigurationSpec, int],
     racks: Sequence[RackSpec] | None = None,
     **more: Any,
@@ -49,7 +49,7 @@ class Turns:
     """Makes turns with their hidden halves."""
 
     def __init__(self) -> None:
-        self.truths = Truths()
+        self.truths = HiddenTurns()
         self.born = 0
 
     def make(
@@ -61,7 +61,7 @@ class Turns:
         service_s: float | None = None,
     ) -> TurnView:
         turn = TurnView(TurnId(self.born), self.born, ClassName("chat"), self.born, 0, at_s, prompt, context)
-        self.truths[turn.turn_id] = TurnTruth(output, (), service_s)
+        self.truths[turn.turn_id] = HiddenTurn(output, (), service_s)
         self.born += 1
         return turn
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from orchestrator.errors import ContextOverflow, Preempted, SteadyflowError, WorkerLost
+from orchestrator.messages import Role
 from orchestrator.ports import Plant, Staged
-from orchestrator.signals import Role
 from orchestrator.turn import EMPTY_CHAIN, KvChain, KvRef, KvRun, TurnView, WorkerId
 from orchestrator.virtual_clock import VirtualClock, run_virtual
 from plant.cluster import Cluster
+from plant.cluster_spec import ConfigurationSpec, RackSpec
 from plant.faults import FaultSpec
-from plant.fill import chunk_spans_s
-from plant.rack import ConfigurationSpec, RackSpec
-from plant.times import LinearTimes
+from plant.model.times import LinearTimes
+from plant.workers.fill import chunk_spans_s
 from tests.plant.factory import ANY, TIMES, W0, Turns, cluster, configuration
 
 FILL = configuration("fill", Role.FILL, chunk_tokens=512, staging_turns=4)

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from orchestrator.errors import ContextOverflow, Preempted, WorkerLost
+from orchestrator.messages import Role
 from orchestrator.ports import Staged
-from orchestrator.signals import Role
 from orchestrator.turn import KvChain, KvRef, KvRun, TurnView, WorkerId
 from orchestrator.virtual_clock import VirtualClock
 from orchestrator.virtual_loop import VirtualLoop
 from plant.cluster import Cluster
+from plant.cluster_spec import RackSpec
 from plant.faults import FaultSpec
-from plant.rack import RackSpec
 from tests.plant.factory import ANY, Turns, cluster, configuration
 
 FILL = configuration("fill", Role.FILL, chunk_tokens=128, staging_turns=8, kv_capacity_tokens=900)

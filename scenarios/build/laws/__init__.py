@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orchestrator.control import Law
-from orchestrator.signals import Slot
+from orchestrator.messages import Slot
 from scenarios.build.laws.admission import admission
 from scenarios.build.laws.batching import batching
 from scenarios.build.laws.capacity import capacity

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from orchestrator.control import Law
+from orchestrator.messages import Slot
 from orchestrator.ports import Every, Router
-from orchestrator.signals import Slot
 from scenarios.errors import UserError, nearest
 from scenarios.schema.laws import Candidate, FileLaw
 from scenarios.schema.scenario import Scenario

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from scenarios.schema.base import Part
+from scenarios.schema.base import ScenarioTable
 from scenarios.schema.laws.admission import Admission
 from scenarios.schema.laws.batching import Batching
 from scenarios.schema.laws.capacity import Capacity
@@ -18,7 +18,7 @@ from scenarios.schema.plants import WorkerPool
 from scenarios.schema.reconfigure import ReadyPart, ReconfigurePart
 
 
-class Candidate(Part):
+class Candidate(ScenarioTable):
     """One policy of the comparison: a name and one law a slot; a slot that is not named is held.
 
     `pools` takes the place of the plant's: the same racks, divided otherwise. `reconfigure` takes the place of the

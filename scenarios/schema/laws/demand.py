@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from scenarios.schema.base import Count, NotNegative, Part, Positive, Share
+from scenarios.schema.base import Count, NotNegative, Positive, ScenarioTable, Share
 from scenarios.schema.laws.part import FileLaw, Hold, LawPart
 
 PositiveShare = Annotated[float, Field(gt=0.0, le=1.0)]
@@ -51,7 +51,7 @@ class Kalman(LawPart):
         return self
 
 
-class Ramp(Part):
+class Ramp(ScenarioTable):
     """A trapezium of extra arrivals."""
 
     begins_s: NotNegative

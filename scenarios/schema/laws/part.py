@@ -6,12 +6,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from scenarios.schema.base import Part, Positive
+from scenarios.schema.base import Positive, ScenarioTable
 
 Plain = bool | int | float | str
 
 
-class LawPart(Part):
+class LawPart(ScenarioTable):
     """A law's own table. `period_s` overrides the slot's period in `[control]`."""
 
     period_s: Positive | None = None

@@ -6,30 +6,30 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from scenarios.schema.base import Count, NotNegative, Part, Positive
+from scenarios.schema.base import Count, NotNegative, Positive, ScenarioTable
 from scenarios.schema.laws.part import FileLaw
 
 
-class LeastLoaded(Part):
+class LeastLoaded(ScenarioTable):
     """The open worker with the fewest turns."""
 
     kind: Literal["least_loaded"] = "least_loaded"
 
 
-class PowerOfTwo(Part):
+class PowerOfTwo(ScenarioTable):
     """The least loaded of a few workers drawn by chance."""
 
     kind: Literal["power_of_two"]
     choices: Count = 2
 
 
-class RoundRobin(Part):
+class RoundRobin(ScenarioTable):
     """The next open worker in a ring."""
 
     kind: Literal["round_robin"]
 
 
-class PrefixAffinity(Part):
+class PrefixAffinity(ScenarioTable):
     """The worker that holds the prefix, while its load is in proportion."""
 
     kind: Literal["prefix_affinity"]
@@ -38,7 +38,7 @@ class PrefixAffinity(Part):
     least_tokens: Count = 1
 
 
-class ShortestWork(Part):
+class ShortestWork(ScenarioTable):
     """The least work left, in seconds."""
 
     kind: Literal["shortest_work"]
@@ -46,7 +46,7 @@ class ShortestWork(Part):
     choices: Count = 8
 
 
-class Backpressure(Part):
+class Backpressure(ScenarioTable):
     """MaxWeight: the steepest drop of backlog, less the price of cost."""
 
     kind: Literal["backpressure"]
@@ -55,7 +55,7 @@ class Backpressure(Part):
     choices: Count = 8
 
 
-class ContextClass(Part):
+class ContextClass(ScenarioTable):
     """Workers prepared for the turn's length."""
 
     kind: Literal["context_class"]
@@ -72,7 +72,7 @@ class ContextClass(Part):
         return self
 
 
-class StateAware(Part):
+class StateAware(ScenarioTable):
     """Where the turn is ready first: queueing against transfer against rebuilding."""
 
     kind: Literal["state_aware"]

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from scenarios.workloads import blocks
 from scenarios.workloads.blocks import Run
+from scenarios.workloads.corpus import STARTERS, STOPS, Conversation, StreamBuilder
 from scenarios.workloads.generate import draws, tables
-from scenarios.workloads.record import STARTERS, STOPS, Conversation, StreamBuilder
 
 BLOCK_TOKENS = 64
 LEAST_TOKENS = 9_500

@@ -11,9 +11,9 @@ import numpy as np
 
 from orchestrator.rng import mix, stream_key
 from scenarios.errors import UserError, nearest
+from scenarios.workloads.corpus import Conversation, Corpus
 from scenarios.workloads.generate import simple
 from scenarios.workloads.generate.agent import AgentParams, session
-from scenarios.workloads.record import Conversation, Corpus
 
 Maker = Callable[[str, np.random.Generator], Conversation]
 

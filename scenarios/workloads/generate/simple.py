@@ -16,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from scenarios.workloads.blocks import Run, join
+from scenarios.workloads.corpus import STARTERS, STOPS, Conversation, StreamBuilder
 from scenarios.workloads.generate.tables import Table
-from scenarios.workloads.record import STARTERS, STOPS, Conversation, StreamBuilder
 
 BLOCK_TOKENS = 64
 HUMAN, ANSWER = STARTERS.index("human"), STOPS.index("end_turn")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scenarios.workloads.record import ASSUMED_BASE_S, ASSUMED_PER_TOKEN_S
+from scenarios.workloads.corpus import ASSUMED_BASE_S, ASSUMED_PER_TOKEN_S
 
 Array = NDArray[np.float64]
 PROBABILITIES = (0.05, 0.25, 0.50, 0.75, 0.95, 0.99)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from scenarios.workloads.corpus import Corpus, StreamBuilder
 from scenarios.workloads.readers import fields, rows
 from scenarios.workloads.readers.rows import ReadOptions, Sample
-from scenarios.workloads.record import Corpus, StreamBuilder
 from scenarios.workloads.repairs import Repairs, Skip
 
 FORMAT = "azure"

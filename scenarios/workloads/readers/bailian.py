@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from scenarios.workloads.corpus import Corpus
 from scenarios.workloads.readers import fields, graph, rows
 from scenarios.workloads.readers.graph import Request
 from scenarios.workloads.readers.rows import ReadOptions, Sample
-from scenarios.workloads.record import Corpus
 from scenarios.workloads.repairs import Repairs, Skip
 
 FORMAT = "bailian"

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from scenarios.workloads.corpus import Conversation, Corpus, StreamBuilder
 from scenarios.workloads.readers import fields, rows
 from scenarios.workloads.readers.rows import ReadOptions, Sample
-from scenarios.workloads.record import Conversation, Corpus, StreamBuilder
 from scenarios.workloads.repairs import Repairs, Skip
 
 FORMAT = "burstgpt"

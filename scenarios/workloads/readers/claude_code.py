@@ -16,10 +16,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from scenarios.workloads.corpus import STARTERS, STOPS, Conversation, Corpus, Stream, StreamBuilder
 from scenarios.workloads.readers import fields, rows
 from scenarios.workloads.readers.rows import ReadOptions, Sample
-from scenarios.workloads.readers.stated import StatedPrefix
-from scenarios.workloads.record import STARTERS, STOPS, Conversation, Corpus, Stream, StreamBuilder
+from scenarios.workloads.readers.synthetic_blocks import StatedPrefix
 from scenarios.workloads.repairs import Repairs, Skip
 
 FORMAT = "claude-code"

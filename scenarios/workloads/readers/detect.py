@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from scenarios.errors import UserError, nearest
+from scenarios.workloads.corpus import Corpus
 from scenarios.workloads.readers import (
     aiperf,
     azure,
@@ -22,7 +23,6 @@ from scenarios.workloads.readers import (
 )
 from scenarios.workloads.readers.files import members
 from scenarios.workloads.readers.rows import TEXTS, ReadOptions, Sample, sample
-from scenarios.workloads.record import Corpus
 from scenarios.workloads.repairs import OnError
 
 Reader = Callable[[Path, ReadOptions], Corpus]

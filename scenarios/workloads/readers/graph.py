@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from scenarios.workloads.blocks import Run
-from scenarios.workloads.record import Conversation, StreamBuilder, Wait, assumed_service_s
+from scenarios.workloads.corpus import Conversation, StreamBuilder, Wait, assumed_service_s
 from scenarios.workloads.repairs import Repairs
 
 

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from scenarios.workloads.blocks import Run
+from scenarios.workloads.corpus import Corpus, StreamBuilder
 from scenarios.workloads.readers import fields, graph, rows
 from scenarios.workloads.readers.graph import Request
 from scenarios.workloads.readers.rows import ReadOptions, Sample
-from scenarios.workloads.readers.stated import StatedPrefix
-from scenarios.workloads.record import Corpus, StreamBuilder
+from scenarios.workloads.readers.synthetic_blocks import StatedPrefix
 from scenarios.workloads.repairs import Repairs, Skip
 
 FORMAT = "mooncake"

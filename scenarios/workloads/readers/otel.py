@@ -14,10 +14,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from scenarios.workloads.corpus import Conversation, Corpus, StreamBuilder
 from scenarios.workloads.readers import fields, rows
 from scenarios.workloads.readers.rows import ReadOptions, Sample
-from scenarios.workloads.readers.stated import StatedPrefix
-from scenarios.workloads.record import Conversation, Corpus, StreamBuilder
+from scenarios.workloads.readers.synthetic_blocks import StatedPrefix
 from scenarios.workloads.repairs import Repairs, Skip
 
 FORMAT = "otel"

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from scenarios.errors import UserError
+from scenarios.workloads.corpus import STARTERS, STOPS, Conversation, Corpus, StreamBuilder
 from scenarios.workloads.readers import rows
 from scenarios.workloads.readers.rows import ReadOptions, Sample
-from scenarios.workloads.record import STARTERS, STOPS, Conversation, Corpus, StreamBuilder
 from scenarios.workloads.repairs import Entry, Repairs
 
 FORMAT = "parquet"

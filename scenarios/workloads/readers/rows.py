@@ -12,8 +12,8 @@ from typing import Any, Literal
 import orjson
 
 from scenarios.errors import UserError
+from scenarios.workloads.corpus import Conversation, Corpus, StreamBuilder
 from scenarios.workloads.readers import files
-from scenarios.workloads.record import Conversation, Corpus, StreamBuilder
 from scenarios.workloads.repairs import OnError, Repairs, Skip
 
 TEXTS = (".json", ".jsonl", ".csv")

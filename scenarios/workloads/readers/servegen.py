@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from orchestrator.rng import stream_key, uniform_block
 from scenarios.errors import UserError
 from scenarios.workloads import arrivals
+from scenarios.workloads.corpus import Conversation, Corpus, StreamBuilder
 from scenarios.workloads.readers import files
 from scenarios.workloads.readers.rows import ReadOptions, Sample
-from scenarios.workloads.record import Conversation, Corpus, StreamBuilder
 from scenarios.workloads.repairs import Repairs
 
 FORMAT = "servegen"

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from scenarios.workloads.corpus import STARTERS, STOPS, Conversation, Corpus, StreamBuilder, assumed_service_s
 from scenarios.workloads.readers import fields, rows
 from scenarios.workloads.readers.rows import ReadOptions, Sample
-from scenarios.workloads.readers.stated import StatedPrefix
-from scenarios.workloads.record import STARTERS, STOPS, Conversation, Corpus, StreamBuilder, assumed_service_s
+from scenarios.workloads.readers.synthetic_blocks import StatedPrefix
 from scenarios.workloads.repairs import Repairs, Skip
 
 FORMAT = "tracelab"

@@ -20,9 +20,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from scenarios.workloads.corpus import STARTERS, STOPS, Conversation, Corpus, Stream, StreamBuilder, Wait
 from scenarios.workloads.readers import fields, files, rows
 from scenarios.workloads.readers.rows import ReadOptions, Sample
-from scenarios.workloads.record import STARTERS, STOPS, Conversation, Corpus, Stream, StreamBuilder, Wait
 from scenarios.workloads.repairs import Repairs, Skip
 
 ClockBase = Literal["auto", "relative", "absolute"]

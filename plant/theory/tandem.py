@@ -1,0 +1,210 @@
+"""The plant that theory speaks of: a delay line of unlimited width, then N slots.
+
+    fill   : a dead time of exactly L seconds, however many turns are in it
+    decode : N slots, each held for a residence time of mean T drawn by law; a full pool retires N / T turns a second
+
+No memory, no links, no batching: what oscillates here oscillates because of the loop.
+"""
+
+from __future__ import annotations
+
+import math
+from asyncio import Future
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from scipy import special
+
+from orchestrator.clock import Clock
+from orchestrator.errors import SteadyflowError
+from orchestrator.messages import BatchCommand, PlantReading, PoolReading, RetentionCommand, Role
+from orchestrator.ports import Applied, Filled, PlantFact, Ready, Retired, Staged, WorkerInfo
+from orchestrator.turn import ConfigurationName, KvChain, KvRef, TurnId, TurnView, WorkerId, new
+from plant.hidden_turns import HiddenTurns
+
+FILL, DECODE = WorkerId(0), WorkerId(1)
+FILL_NAME, DECODE_NAME = ConfigurationName("fill"), ConfigurationName("decode")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Residence:
+    """How long a turn holds its slot: mean `mean_s`, and a shape.
+
+    `erlang` has `stages` stages (cv = 1/sqrt(stages)); `lognormal` has coefficient of variation `cv_ratio`.
+    """
+
+    mean_s: float
+    shape: Literal["exponential", "erlang", "lognormal", "fixed"] = "exponential"
+    stages: int = 1
+    cv_ratio: float = 1.0
+
+    def seconds(self, u: float) -> float:
+        """Return the quantile of the law at `u` in (0, 1)."""
+        if self.shape == "exponential":
+            return -self.mean_s * math.log1p(-u)
+        if self.shape == "fixed":
+            return self.mean_s
+        if self.shape == "erlang":
+            return self.mean_s / self.stages * float(special.gammaincinv(self.stages, u))
+        sigma2 = math.log1p(self.cv_ratio**2)
+        return self.mean_s * math.exp(math.sqrt(sigma2) * float(special.ndtri(u)) - 0.5 * sigma2)
+
+
+class Tandem:
+    """The two-stage plant behind the `Plant` port.
+
+    Parameters
+    ----------
+    clock : Clock
+    truths : HiddenTurns
+        Hidden halves of the turns; `draws[0]` is the uniform of the residence time.
+    slots : int
+        N, >= 1.
+    dead_time_s : float
+        L, >= 0.
+    residence : Residence
+    """
+
+    def __init__(
+        self, clock: Clock, truths: HiddenTurns, *, slots: int, dead_time_s: float, residence: Residence
+    ) -> None:
+        self._clock, self._loop, self._truths = clock, clock.loop, truths
+        # Bound once: a bound method for each turn would lie in memory for as long as the turn does.
+        self._on_filled, self._on_retired = self._fill_ends, self._decode_ends
+        # By promise: the event at its end, and what it will resolve to. Any: an entry is the clock's own affair.
+        self._fills: dict[Future[Filled], tuple[Any, Filled]] = {}
+        self._decodes: dict[Future[Retired], tuple[Any, Retired]] = {}
+        self.slots, self.dead_time_s, self.residence = slots, dead_time_s, residence
+        self._filled_total = self._retired_total = self._output_tokens = 0
+        self._told = False
+
+    # ------------------------------------------------ the three stages
+    def fill(self, worker: WorkerId, turn: TurnView, prefix: KvRef) -> Future[Filled]:
+        """Pass the delay line."""
+        promise: Future[Filled] = Future(loop=self._loop)
+        now_s = self._clock.now()
+        entry = self._clock.at(now_s + self.dead_time_s, self._on_filled, promise)
+        self._fills[promise] = entry, new(Filled, (prefix, now_s, 0))
+        return promise
+
+    def _fill_ends(self, promise: Future[Filled]) -> None:
+        _, filled = self._fills.pop(promise)
+        self._filled_total += 1
+        promise.set_result(filled)
+
+    def stage(self, worker: WorkerId, kv: KvRef) -> Future[Staged]:
+        """Staging takes no time here."""
+        future: Future[Staged] = Future(loop=self._loop)
+        future.set_result(new(Staged, (kv, 0.0)))
+        return future
+
+    def decode(self, worker: WorkerId, turn: TurnView, kv: Staged) -> Future[Retired]:
+        """Hold a slot for the turn's residence time."""
+        promise: Future[Retired] = Future(loop=self._loop)
+        truth = self._truths[turn.turn_id]
+        now_s = self._clock.now()
+        entry = self._clock.at(now_s + self.residence.seconds(truth.draws[0]), self._on_retired, promise)
+        self._decodes[promise] = entry, new(Retired, (now_s, truth.output_tokens, kv.kv))
+        return promise
+
+    def _decode_ends(self, promise: Future[Retired]) -> None:
+        _, retired = self._decodes.pop(promise)
+        self._retired_total += 1
+        self._output_tokens += retired[1]
+        promise.set_result(retired)
+
+    def withdraw(self, promise: Future[Any]) -> bool:
+        """Take the work of a promise back now, and cancel the promise; tell whether it was under way."""
+        under_way = self._fills.pop(promise, None) or self._decodes.pop(promise, None)
+        if under_way is None:
+            return False
+        self._clock.cancel_at(under_way[0])
+        return promise.cancel()
+
+    # ------------------------------------------------ what else the port asks
+    def room(self, worker: WorkerId, turn: TurnView) -> bool:
+        """There is no memory to run out of."""
+        return True
+
+    def fits(self, turn: TurnView) -> bool:
+        """Every turn fits."""
+        return True
+
+    def holding(self, prefix: KvChain) -> Sequence[tuple[WorkerId, int]]:
+        """No prefix is kept."""
+        return ()
+
+    def cost_s(self, worker: WorkerId, turn: TurnView) -> float | None:
+        """Not modelled."""
+        return None
+
+    def cached_tokens(self, turn: TurnView) -> int:
+        """No prefix is kept."""
+        return 0
+
+    def reconfigure(self, worker: WorkerId, to: ConfigurationName) -> Future[Ready]:
+        """Refuse: the two stages are what they are."""
+        raise SteadyflowError("the tandem plant has no other configuration to change to")
+
+    def evict(self, worker: WorkerId, turn_id: TurnId | None) -> None:
+        """Refuse: no stage ever changes."""
+        raise SteadyflowError("the tandem plant has no other worker to send a turn to")
+
+    def apply(self, command: BatchCommand | RetentionCommand) -> Applied:
+        """Clip a batch cap to the slots there are; nothing else can be set."""
+        if isinstance(command, BatchCommand) and command.batch_cap_turns is not None:
+            cap = min(max(1, command.batch_cap_turns), self.slots)
+            return Applied(BatchCommand(batch_cap_turns=cap), cap != command.batch_cap_turns)
+        return Applied(command, False)
+
+    def facts(self) -> Iterator[PlantFact]:
+        """Tell once of the delay line and of the slots."""
+        if not self._told:
+            self._told = True
+            now_s = self._clock.now()
+            line = WorkerInfo(FILL, 0, FILL_NAME, Role.FILL, None, 0, 0)
+            pool = WorkerInfo(DECODE, 0, DECODE_NAME, Role.DECODE, self.slots, 0, 0)
+            yield PlantFact("joined", now_s, line, "delay line")
+            yield PlantFact("joined", now_s, pool, "slots")
+
+    def read(self) -> PlantReading:
+        """Return the counters of both stages."""
+        return PlantReading(
+            at_s=self._clock.now(),
+            pools={
+                FILL_NAME: _pool(FILL_NAME, Role.FILL, 0, len(self._fills), self._filled_total, 0, None),
+                DECODE_NAME: _pool(
+                    DECODE_NAME,
+                    Role.DECODE,
+                    self.slots,
+                    len(self._decodes),
+                    self._retired_total,
+                    self._output_tokens,
+                    self.slots / self.residence.mean_s,
+                ),
+            },
+        )
+
+
+def _pool(
+    name: ConfigurationName, role: Role, slots: int, busy: int, served: int, tokens: int, rate_per_s: float | None
+) -> PoolReading:
+    return PoolReading(
+        configuration=name,
+        role=role,
+        active_workers=1,
+        pending_workers=0,
+        draining_workers=0,
+        slots=slots,
+        busy_slots=busy,
+        queued_turns=0,
+        queued_tokens=0,
+        served_total=served,
+        tokens_total=tokens,
+        preempted_total=0,
+        kv_used_tokens=None,
+        kv_capacity_tokens=None,
+        step_s=None,
+        service_per_worker_per_s=rate_per_s,
+    )

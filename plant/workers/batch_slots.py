@@ -1,0 +1,211 @@
+"""Slots, waiting line and memory of one batch: who may sit down. It knows nothing of time.
+
+Turns sit first come first served while a slot is free and memory takes them. Sitting reserves context + headroom; the
+reservations never exceed the capacity (a lone turn may go beyond its own), nor do the positions held after the next
+step of the batch. After a preemption nobody sits until a member has left, so turns are never traded back and forth;
+with the `readmission` "at_once" they are.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heapify, heappush
+from operator import itemgetter
+
+from orchestrator.turn import TurnId
+from plant.cluster_spec import ConfigurationSpec
+from plant.workers.job import DECODING, FILLING, LEAVING, OVER, WAITING, Job, WorkerEvents
+from plant.workers.pool_counters import Pool
+
+AGE = itemgetter(1)
+
+
+class BatchSlots:
+    """The jobs of one worker, by what they do, and the positions that they hold.
+
+    Attributes
+    ----------
+    seated, waiting : int
+        Slots in use; turns in line.
+    step : int
+        Decode steps since the worker began.
+    """
+
+    __slots__ = (
+        "_births", "_capacity", "_desk", "_filling", "_headroom", "_kv", "_leaving", "_members", "_pauses", "_pinned",
+        "_pool", "_queue", "_queued_tokens", "_reserved", "_returning", "_tight", "seated", "step", "waiting",
+    )  # fmt: skip
+
+    def __init__(self, spec: ConfigurationSpec, pool: Pool, desk: WorkerEvents) -> None:
+        self._pool, self._desk = pool, desk
+        self._capacity = spec.kv_capacity_tokens
+        self._headroom = spec.headroom_tokens
+        self._pauses = spec.readmission == "waits"
+        self._queue: deque[Job] = deque()
+        self._queued_tokens = 0  # reservations that wait
+        self._members: list[tuple[int, int, Job]] = []  # heap of (finishing step, age, job)
+        self._filling: deque[Job] = deque()  # in memory, some positions still to compute
+        self._returning: list[Job] = []  # in memory and complete; decode from the next boundary
+        self._leaving: list[Job] = []
+        self._births = 0
+        self._tight = False  # a member was preempted and none has left since
+        self.seated = self.waiting = 0
+        self.step = 0
+        self._kv = 0  # positions of the members at the last boundary
+        self._pinned = 0  # positions of turns in memory that do not decode yet
+        self._reserved = 0
+
+    def load(self) -> int:
+        """Return how many jobs are here, seated or in line."""
+        return self.seated + self.waiting
+
+    def _room(self, context_tokens: int, held: float) -> bool:
+        """Judge by what stays: a withdrawn member is as good as gone."""
+        capacity = self._capacity
+        if capacity is None:
+            return True
+        seated, reserved, size = self.seated, self._reserved, len(self._members)
+        for job in self._leaving:
+            seated -= 1
+            size -= 1
+            reserved -= job.reserved_tokens
+            held -= job.context_tokens + self.step - job.joined_step
+        if not seated and not self.waiting:
+            return context_tokens < capacity
+        waiting = self._queued_tokens + context_tokens
+        return held + waiting + size < capacity and reserved + waiting + self._headroom <= capacity
+
+    def _enqueue(self, job: Job) -> None:
+        pool = self._pool
+        pool.queued_turns += 1
+        pool.queued_tokens += job.missing_tokens
+        self.waiting += 1
+        self._queued_tokens += job.reserved_tokens
+        self._queue.append(job)
+
+    def _dequeue_counts(self, job: Job) -> None:
+        pool = self._pool
+        pool.queued_turns -= 1
+        pool.queued_tokens -= job.missing_tokens
+        self.waiting -= 1
+        self._queued_tokens -= job.reserved_tokens
+
+    def _admit(self, now: float) -> None:
+        """Seat from the head of the line while there is a slot and memory takes the next."""
+        queue, pool = self._queue, self._pool
+        while queue and self.seated < pool.batch_cap and not self._tight:
+            job = queue[0]
+            if job.state == WAITING:
+                if self._capacity is not None and not self._takes(job, self._kv):
+                    return
+                self.waiting -= 1
+                self._queued_tokens -= job.reserved_tokens
+                pool.queued_turns -= 1
+                self.seated += 1
+                pool.busy_slots += 1
+                self._reserved += job.reserved_tokens
+                job.started_s = now
+                if job.missing_tokens:
+                    pool.queued_tokens -= job.missing_tokens
+                    job.state = FILLING
+                    self._pinned += job.context_tokens
+                    self._filling.append(job)
+                else:
+                    self._decode(job, now)
+            queue.popleft()
+
+    def _takes(self, job: Job, kv: int) -> bool:
+        capacity = self._capacity
+        if capacity is None:
+            return True
+        if kv + self._pinned + job.context_tokens + len(self._members) >= capacity:
+            return False
+        return not self.seated or self._reserved + job.reserved_tokens <= capacity
+
+    def _decode(self, job: Job, now: float) -> None:
+        job.state = DECODING
+        job.joined_s, job.joined_step = now, self.step
+        self._kv += job.context_tokens
+        self._births += 1
+        heappush(self._members, (self.step + job.steps, self._births, job))
+
+    def _rejoin(self, now: float) -> None:
+        for job in self._returning:
+            self._pinned -= job.context_tokens
+            self._decode(job, now)
+        self._returning.clear()
+
+    def _preempt(self) -> None:
+        members = self._members
+        entry = max(members, key=AGE)
+        members.remove(entry)
+        heapify(members)
+        job = entry[2]
+        generated = self.step - job.joined_step
+        self._kv -= job.context_tokens + generated
+        self._unseat(job)
+        self._tight = self._pauses and bool(members)
+        self._desk.preempted(job, generated, alone=not self.seated)
+
+    def _drop_leaving(self) -> None:
+        """Let go who was withdrawn, and who was sent away unless this very step was its last."""
+        for job in self._leaving:
+            if job.work is not None and self.step - job.joined_step >= job.steps:
+                job.state = DECODING
+        self._members[:] = [entry for entry in self._members if entry[2].state != LEAVING]
+        heapify(self._members)
+        for job in self._leaving:
+            if job.state == LEAVING:
+                generated = self.step - job.joined_step
+                self._kv -= job.context_tokens + generated
+                self._unseat(job)
+                if job.work is not None:
+                    job.generated_tokens += generated
+                    self._desk.evicted(job, keep_kv=True)
+        self._leaving.clear()
+
+    def _release(self, job: Job) -> None:
+        """Free what a job holds that does not decode."""
+        if job.state == FILLING:
+            self._filling.remove(job)
+        elif job in self._returning:
+            self._returning.remove(job)
+        self._pinned -= job.context_tokens
+        self._unseat(job)
+
+    def _unseat(self, job: Job) -> None:
+        job.state = OVER
+        self.seated -= 1
+        self._reserved -= job.reserved_tokens
+        self._pool.busy_slots -= 1
+        self._tight = False
+
+    def _clear(self) -> list[Job]:
+        """Empty the worker; return the jobs that were here, with what they had generated."""
+        self._drop_leaving()
+        members = [entry[2] for entry in sorted(self._members, key=AGE)]
+        for job in members:
+            job.generated_tokens += self.step - job.joined_step
+        waiting = [job for job in self._queue if job.state == WAITING]
+        for job in waiting:
+            self._dequeue_counts(job)
+        seated = members + self._still()
+        self._pool.busy_slots -= len(seated)
+        for job in seated + waiting:
+            job.state = OVER
+        self._members.clear()
+        self._queue.clear()
+        self._filling.clear()
+        self._returning.clear()
+        self.seated = self._kv = self._pinned = self._reserved = 0
+        self._tight = False
+        return seated + waiting
+
+    def _find(self, turn_id: TurnId) -> Job | None:
+        """Return the turn's job, if it is here and somebody waits for it."""
+        jobs = [*(entry[2] for entry in self._members), *self._still(), *self._queue]
+        return next((job for job in jobs if job.turn_id == turn_id and job.work is not None), None)
+
+    def _still(self) -> list[Job]:
+        """Seated jobs that do not decode."""
+        return [*self._filling, *self._returning]

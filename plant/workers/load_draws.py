@@ -1,0 +1,43 @@
+"""How long a change of configuration takes, and whether it succeeds: lognormal spans and rare failures.
+
+The draws belong to (worker, epoch), so two policies that reconfigure the same worker in the same epoch see the same.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+from orchestrator.rng import uniform
+from orchestrator.turn import WorkerId
+from plant.cluster_spec import ConfigurationSpec
+
+_NORMAL = NormalDist()
+_EPOCHS = 1 << 20
+
+
+def load_span_s(spec: ConfigurationSpec, held: str | None, stream: int, worker: WorkerId, epoch: int) -> float:
+    """Return the seconds from a drained worker to a serving one.
+
+    Parameters
+    ----------
+    spec : ConfigurationSpec
+        What is to be served.
+    held : str or None
+        The weights that the worker holds; the same ones need no loading.
+    stream : int
+        Key of the random stream.
+    worker, epoch : int
+        Whose draw it is.
+    """
+    mean_s = spec.flip_s if held is not None and held == spec.weights else spec.load_s
+    if spec.load_cv_ratio > 0.0:
+        sigma2 = math.log1p(spec.load_cv_ratio**2)
+        z = _NORMAL.inv_cdf(uniform(stream, worker * _EPOCHS + epoch, 0))
+        mean_s *= math.exp(math.sqrt(sigma2) * z - 0.5 * sigma2)
+    return mean_s + spec.warm_s
+
+
+def load_fails(spec: ConfigurationSpec, stream: int, worker: WorkerId, epoch: int) -> bool:
+    """Tell whether this load fails at its end."""
+    return spec.fail_ratio > 0.0 and uniform(stream, worker * _EPOCHS + epoch, 1) < spec.fail_ratio

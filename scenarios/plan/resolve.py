@@ -1,0 +1,71 @@
+"""From words to what they name: models, hardware, engines, ranges of accelerators; each mistake in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from plant.model.hardware import Engine, Hardware
+from plant.model.huggingface import ConfigError, load_config
+from plant.model.moe import Model
+from plant.presets.engines import ENGINES
+from plant.presets.hardware import HARDWARE
+from plant.presets.models import MODELS
+from scenarios.errors import UserError, nearest
+
+T = TypeVar("T")
+
+
+def _named(kind: str, word: str, known: Mapping[str, T]) -> T:
+    if word not in known:
+        raise UserError(f"{kind} `{word}` is unknown{nearest(word, known)}; known: {', '.join(known)}")
+    return known[word]
+
+
+def model_named(word: str | None, config: Path | None) -> Model:
+    """Return the preset `word`, or the model that a `config.json` describes.
+
+    Raises
+    ------
+    UserError
+        When neither or both are given, the name is unknown or the file cannot be read.
+    """
+    if config is not None:
+        if word is not None:
+            raise UserError("--model and --config name two models; give one of them")
+        try:
+            return load_config(config)
+        except ConfigError as problem:
+            raise UserError(f"--config {config}: {problem}") from problem
+    if word is None:
+        raise UserError(f"--model is missing; known: {', '.join(MODELS)}; or --config PATH to a config.json")
+    return _named("model", word, MODELS)
+
+
+def hardware_named(words: str) -> list[Hardware]:
+    """Return the presets in a comma-separated list."""
+    return [_named("hardware", word.strip(), HARDWARE) for word in words.split(",")]
+
+
+def engine_named(word: str) -> Engine:
+    """Return the engine preset."""
+    return _named("engine", word, ENGINES)
+
+
+def gpu_range(text: str) -> range:
+    """Read `32` or `16..64`.
+
+    Raises
+    ------
+    UserError
+        When it is neither, or out of order.
+    """
+    low, dots, high = text.partition("..")
+    try:
+        first, last = int(low), int(high if dots else low)
+    except ValueError:
+        raise UserError(f"--gpus {text}: write a number such as 32 or a range such as 16..64") from None
+    if not 1 <= first <= last <= 1024:
+        raise UserError(f"--gpus {text}: a range from 1 to 1024 in rising order would do")
+    return range(first, last + 1)

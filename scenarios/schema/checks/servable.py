@@ -1,0 +1,64 @@
+"""A plant on which no turn could be served from its first stage to its last: refused before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from orchestrator.messages import DECODES, FILLS
+from scenarios.schema.checks.references import flat
+from scenarios.schema.laws import Candidate, FileLaw, Hold
+from scenarios.schema.plants import ClusterPlant
+
+if TYPE_CHECKING:
+    from scenarios.schema.scenario import Scenario
+
+
+def refuse_unable_plant(scenario: Scenario) -> None:
+    """Raise ValueError for the first candidate none of whose workers could ever fill, or none decode.
+
+    Only what its capacity law could not mend is refused, whatever the law's measure and bounds make of it.
+    """
+    plant = scenario.plant
+    if not isinstance(plant, ClusterPlant):
+        return
+    for own in scenario.candidates:
+        place, pools = "plant.pools", plant.pools
+        if own.pools is not None:
+            place, pools = f"candidates.{own.name}.pools", own.pools
+        begun = {pool.configuration for pool in pools}
+        if not begun <= plant.configurations.keys():
+            continue  # said where the plant is built
+        roles = {plant.configurations[name].role for name in begun | _moved(scenario, own, plant, begun)}
+        for able, verb in ((FILLS, "fill"), (DECODES, "decode")):
+            if roles.isdisjoint(able):
+                fit = [name for name, one in plant.configurations.items() if one.role in able]
+                why = _why(own, fit)
+                raise ValueError(
+                    f"{place}: no worker could ever {verb} a turn: {why}; the role {verb} or aggregated would do"
+                )
+
+
+def _moved(scenario: Scenario, own: Candidate, plant: ClusterPlant, begun: Iterable[str]) -> set[str]:
+    """Return the configurations among which the candidate's law can move workers; empty: none of them begins with any.
+
+    They are those that it commands and the reserve, which takes what it gives up; a law of a file may command all.
+    """
+    law = own.capacity
+    if isinstance(law, Hold):
+        return set()
+    if isinstance(law, FileLaw):
+        return {*plant.configurations}
+    found = {name for key in ("configuration", "configurations") for name in flat(getattr(law, key, ()))}
+    limits = own.reconfigure or scenario.reconfigure
+    if limits.reserve is not None:
+        found.add(limits.reserve)
+    return set() if found.isdisjoint(begun) else found
+
+
+def _why(own: Candidate, fit: list[str]) -> str:
+    if isinstance(own.capacity, Hold):
+        return f"{own.name} has no capacity law to move one there"
+    if not fit:
+        return "no prepared configuration does"
+    return f"the capacity law of {own.name} can take none to {' or '.join(fit)}"

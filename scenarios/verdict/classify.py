@@ -1,0 +1,276 @@
+"""The decision: nine words in a fixed order, each said only when every test of it agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from scipy import signal, stats
+
+from scenarios.verdict import acf as correlation
+from scenarios.verdict import shape
+from scenarios.verdict.bounded import is_unbounded
+from scenarios.verdict.cycle import (
+    FEW_SURROGATES,
+    SHORTEST,
+    SURROGATES,
+    Candidate,
+    best_candidate,
+    red_noise_p,
+)
+from scenarios.verdict.thresholds import THRESHOLDS, Thresholds
+from scenarios.verdict.types import NO_COST, Cost, Floats, Series, SignalVerdict, Word
+
+# Below this share of its scale a change is rounding.
+FLAT = 1e-6
+
+
+def judge_signal(
+    series: Series,
+    *,
+    inputs: Mapping[str, Floats] | None = None,
+    transit_s: float | None = None,
+    admissions: Floats | None = None,
+    retirements: Floats | None = None,
+    cost: Cost | None = None,
+    limits: Thresholds = THRESHOLDS,
+) -> SignalVerdict:
+    """Judge one signal.
+
+    Parameters
+    ----------
+    series : Series
+        The signal, warm-up already cut away.
+    inputs : mapping of str to ndarray, optional
+        Series from outside the loop in the same bins (arrival rates that do not depend on the loop, a load column).
+    transit_s : float, optional
+        Mean time of one trip round the loop, seconds; with `admissions` and `retirements` it lets an echo be named.
+    admissions, retirements : ndarray, optional
+        Counts or rates in the same bins.
+    cost : Cost, optional
+        What the swing costs, carried through.
+    limits : Thresholds
+        Where the words part.
+
+    Returns
+    -------
+    SignalVerdict
+    """
+    plain = _without_a_cycle(series, limits)
+    if plain is not None:
+        return _said(series, plain[0], plain[1], cost=cost, amplitude=plain[2])
+    candidate, p_value = _search(series, limits)
+    chatter = _chatter(series, limits)
+    if candidate is None or not _stands(candidate, p_value, series, limits):
+        if chatter is not None:
+            return _said(series, "undecided", _chatter_words(chatter), cost=cost, amplitude=chatter)
+        return _steady(series, candidate, p_value, cost, limits)
+    word, reason = _kind(series, candidate, inputs or {}, transit_s, admissions, retirements, limits)
+    return _with_cycle(series, candidate, p_value, word, reason, cost, limits)
+
+
+def _without_a_cycle(series: Series, limits: Thresholds) -> tuple[Word, str, float] | None:
+    low = series.mean if series.minimum is None else series.minimum
+    high = series.mean if series.maximum is None else series.maximum
+    if len(series.mean) == 0:
+        return "undecided", "nothing was recorded after the warm-up", 0.0
+    span = float(high.max() - low.min())
+    if span <= FLAT * series.scale:
+        return "constant", f"never leaves {series.mean[0]:.6g}", 0.0
+    if len(series.mean) < SHORTEST:
+        text = f"{len(series.mean)} samples are too few to tell; {SHORTEST} are the least"
+        return "undecided", text, span / 2 / series.scale
+    if series.stock and is_unbounded(series.mean, series.scale, limits):
+        return "unbounded", "grows through the whole window and does not turn back", span / 2 / series.scale
+    return None
+
+
+def _search(series: Series, limits: Thresholds) -> tuple[Candidate | None, float | None]:
+    candidate = best_candidate(series.mean, high_pass=False)
+    p_value = _p(candidate, series, limits)
+    if candidate is not None and _stands(candidate, p_value, series, limits):
+        return candidate, p_value
+    # A cycle may ride on something slower: look again with the slow part gone, if it was most of the movement.
+    rest = correlation.detrend(series.mean, high_pass=True)
+    if rest.var() > 0.75 * np.asarray(signal.detrend(series.mean)).var():
+        return candidate, p_value
+    again = best_candidate(series.mean, high_pass=True)
+    p_again = _p(again, series, limits)
+    if again is not None and _stands(again, p_again, series, limits):
+        return again, p_again
+    return candidate, p_value
+
+
+def _p(candidate: Candidate | None, series: Series, limits: Thresholds) -> float | None:
+    if candidate is None:
+        return None
+    return red_noise_p(candidate, SURROGATES if _large(candidate, series, limits) else FEW_SURROGATES)
+
+
+def _large(candidate: Candidate, series: Series, limits: Thresholds) -> bool:
+    if candidate.height <= limits.acf_peak:
+        return False
+    # Slow swings are judged by their strongest part, so that a ringing that has died away still counts.
+    top = float(np.quantile(np.abs(shape.fundamental(candidate.x, candidate.lag)), 0.95))
+    return top / series.scale > limits.amplitude_ratio
+
+
+def _stands(candidate: Candidate, p_value: float | None, series: Series, limits: Thresholds) -> bool:
+    if p_value is None or p_value >= limits.p_value or not _large(candidate, series, limits):
+        return False
+    # Two great bursts make a peak by themselves; a cycle keeps its peak when values are replaced by their ranks.
+    ranks = stats.rankdata(correlation.rebin(series.mean, candidate.factor))
+    acf = correlation.autocorrelation(correlation.detrend(ranks, candidate.high_pass))
+    low, high = int(0.9 * candidate.lag), int(np.ceil(1.1 * candidate.lag)) + 1
+    return float(acf[low:high].max(initial=0.0)) > limits.acf_peak
+
+
+def _kind(
+    series: Series,
+    candidate: Candidate,
+    inputs: Mapping[str, Floats],
+    transit_s: float | None,
+    admissions: Floats | None,
+    retirements: Floats | None,
+    limits: Thresholds,
+) -> tuple[Word, str]:
+    periods = len(candidate.x) / candidate.lag
+    period_s = candidate.lag * candidate.factor * series.step_s
+    if periods < limits.min_periods:
+        return (
+            "undecided",
+            f"swings with a period near {period_s:.4g} s, but the window holds only {periods:.1f} periods",
+        )
+    around = shape.envelope(candidate.x, candidate.lag)
+    decays = -around.log_change > np.log(limits.decay_factor) and around.clean > 0.5
+    if not decays and np.sqrt(np.mean(around.values**2)) / series.scale <= limits.amplitude_ratio:
+        return "steady", f"a ripple of {period_s:.4g} s, smaller than {limits.amplitude_ratio:.0%} of the scale"
+    for name, values in inputs.items():
+        if (found := _coherence(candidate, values, limits)) is not None:
+            return "driven", f"follows {name}, which has the same period (squared coherence {found:.2f})"
+    off = _echo_error(period_s, candidate, transit_s, admissions, retirements, limits)
+    by_chance = not decays and around.cv >= limits.envelope_cv and _is_counting_noise(series, candidate, limits)
+    # The period of a noisy bunch wanders further than that of a real one.
+    if by_chance and off < 3 * limits.echo_period_ratio:
+        return "steady", f"bunches come round every {period_s:.4g} s, no larger than counting noise"
+    if off < limits.echo_period_ratio:
+        return "echo", f"bunches return after the loop's transit time of {transit_s:.4g} s: admissions copy retirements"
+    if decays:
+        return "ringing", f"a cycle of {period_s:.4g} s that dies away"
+    if around.cv < limits.envelope_cv or candidate.keeps_phase:
+        return "limit_cycle", f"an even cycle of {period_s:.4g} s that keeps its size (envelope cv {around.cv:.2f})"
+    return "quasi_cycle", f"a cycle of {period_s:.4g} s kept up by noise (envelope cv {around.cv:.2f})"
+
+
+def _is_counting_noise(series: Series, candidate: Candidate, limits: Thresholds) -> bool:
+    if series.one_turn is None:
+        return False
+    x = correlation.rebin(series.mean, candidate.factor)
+    poisson = abs(float(x.mean())) * series.one_turn / (candidate.factor if series.flow else 1)
+    return float(candidate.x.var()) < limits.over_poisson * poisson
+
+
+def _coherence(candidate: Candidate, values: Floats, limits: Thresholds) -> float | None:
+    other = correlation.detrend(correlation.rebin(values, candidate.factor), candidate.high_pass)
+    if len(other) != len(candidate.x) or float(np.ptp(other)) == 0.0:
+        return None
+    # Noise also drives: only an input with a peak of its own at this period makes the swing its own.
+    height, _ = correlation.first_peaks(correlation.autocorrelation(other)[None, :])
+    theirs = best_candidate(values, candidate.high_pass)
+    if theirs is None or theirs.height <= limits.acf_peak or height[0] <= 0:
+        return None
+    ratio = theirs.lag * theirs.factor / (candidate.lag * candidate.factor)
+    if abs(ratio / max(round(ratio), 1) - 1) > 0.1 or ratio > 3.3:
+        return None
+    segment = min(round(4 * candidate.lag), len(other) // 3)
+    frequency, squared = signal.coherence(candidate.x, other, nperseg=segment)
+    at = float(np.interp(1 / candidate.lag, frequency, squared))
+    return at if at > limits.coherence else None
+
+
+def _echo_error(
+    period_s: float,
+    candidate: Candidate,
+    transit_s: float | None,
+    admissions: Floats | None,
+    retirements: Floats | None,
+    limits: Thresholds,
+) -> float:
+    # How far the period is from the loop's transit time, as a share; infinite where admissions copy nothing.
+    if transit_s is None or admissions is None or retirements is None:
+        return float("inf")
+    # By ranks: the burst that starts a ring is far larger than anything after it.
+    released = correlation.detrend(stats.rankdata(correlation.rebin(admissions, candidate.factor)), high_pass=False)
+    ended = correlation.detrend(stats.rankdata(correlation.rebin(retirements, candidate.factor)), high_pass=False)
+    spread = float(released.std() * ended.std())
+    copies = spread > 0 and float(np.mean(released * ended)) / spread > limits.echo_copy
+    return abs(period_s / transit_s - 1) if copies else float("inf")
+
+
+def _chatter(series: Series, limits: Thresholds) -> float | None:
+    if series.minimum is None or series.maximum is None:
+        return None
+    inside = float(np.median(series.maximum - series.minimum))
+    between = float(np.sqrt(np.mean(np.diff(series.mean) ** 2)))
+    half = inside / 2 / series.scale
+    return half if half > limits.amplitude_ratio and inside > limits.chatter * between else None
+
+
+def _chatter_words(half: float) -> str:
+    return (
+        f"swings by {half:.0%} of the scale inside single bins, faster than the record can resolve: record finer bins"
+    )
+
+
+def _steady(
+    series: Series, candidate: Candidate | None, p_value: float | None, cost: Cost | None, limits: Thresholds
+) -> SignalVerdict:
+    reason = "no peak in the autocorrelation stands out of red noise with an amplitude that matters"
+    if candidate is None:
+        return _said(series, "steady", reason, cost=cost, amplitude=float(np.std(series.mean)) / series.scale)
+    return _with_cycle(series, candidate, p_value, "steady", reason, cost, limits)
+
+
+def _said(series: Series, word: Word, reason: str, *, cost: Cost | None, amplitude: float) -> SignalVerdict:
+    return SignalVerdict(
+        signal=series.name, verdict=word, reason=reason, amplitude_ratio=amplitude, cost=(cost or NO_COST).copy()
+    )
+
+
+def _with_cycle(
+    series: Series,
+    candidate: Candidate,
+    p_value: float | None,
+    word: Word,
+    reason: str,
+    cost: Cost | None,
+    limits: Thresholds,
+) -> SignalVerdict:
+    around = shape.envelope(candidate.x, candidate.lag)
+    decrement = candidate.decrement(even=around.cv < limits.envelope_cv)
+    falls = word in ("echo", "ringing", "limit_cycle") and around.decay_clean > 0.5
+    if falls or (abs(around.log_change) > np.log(2.0) and around.clean > 0.5 and word != "steady"):
+        decrement = -around.decay * candidate.lag
+    step_s = candidate.factor * series.step_s
+    # A ripple that is real but too small to matter keeps its period; a peak that noise explains has none.
+    periods = len(candidate.x) / candidate.lag
+    real = p_value is not None and p_value < limits.p_value and candidate.height > limits.acf_peak
+    told = word != "steady" or (real and periods >= limits.min_periods)
+    frequency, power = shape.spectrum(series.mean, series.step_s)
+    return SignalVerdict(
+        signal=series.name,
+        verdict=word,
+        reason=reason,
+        period_s=candidate.lag * step_s if told else None,
+        amplitude_ratio=shape.swing(candidate.x, candidate.lag) / series.scale,
+        damping_ratio=shape.damping_of(decrement) if told else None,
+        p_value=p_value,
+        regularity=correlation.crossing_regularity(candidate.acf),
+        envelope_cv=around.cv,
+        periods=periods,
+        cost=(cost or NO_COST).copy(),
+        acf_lags_s=np.arange(len(candidate.acf), dtype=np.float64) * step_s,
+        acf=candidate.acf,
+        spectrum_hz=frequency,
+        spectrum=power,
+    )

@@ -1,0 +1,279 @@
+"""Margins, roots, tuning and fits, each against an independent way to the same number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orchestrator.alarm import OscillationAlarm
+from policies.design import fits, loops, separation, tandem_model, tuning
+from policies.design.loops import on_axis
+from policies.design.tuning import Fopdt, PiGains
+
+MODEL = tandem_model.TandemModel(slots=512, residence_s=5, dead_time_s=10)
+GRID = loops.frequency_grid(40, 1, 40_000)
+
+
+def gate(gain_per_s: float) -> loops.Response:
+    return tandem_model.proportional(gain_per_s).loop(MODEL)
+
+
+def test_the_gain_margin_of_the_proportional_gate_is_its_distance_to_the_hopf_gain() -> None:
+    point = loops.hopf_point(5, 10)
+    found = loops.margins(gate(0.5 * point.gain_per_s), GRID)
+    assert found.gain_margin == pytest.approx(2.0, rel=1e-4)
+    assert found.gain_crossing_rad_s == pytest.approx(point.omega_rad_s, rel=1e-3)
+
+
+@pytest.mark.parametrize("gain", [0.22, 0.27, 0.295])
+def test_the_delay_margin_is_what_takes_the_loop_to_its_hopf_point(gain: float) -> None:
+    found = loops.margins(gate(gain), GRID)
+    edge = loops.hopf_point(5, 10 + found.delay_margin_s)
+    assert edge.gain_per_s == pytest.approx(gain, rel=1e-3)
+
+
+def test_margins_agree_with_python_control_where_it_can_state_them() -> None:
+    import control
+
+    plant = loops.rational([2.0], [1.0, 3.0, 2.0, 0.0])
+    found = loops.margins(plant, np.geomspace(1e-3, 1e3, 40_000))
+    system = control.tf([2.0], [1.0, 3.0, 2.0, 0.0])
+    gain_margin, phase_margin, modulus, *_ = control.stability_margins(system)
+    assert found.gain_margin == pytest.approx(gain_margin, rel=1e-4)
+    assert found.phase_margin_deg == pytest.approx(phase_margin, rel=1e-4)
+    assert found.modulus_margin == pytest.approx(modulus, rel=1e-3)
+    disk, low_high, phase = control.disk_margins(system, np.geomspace(1e-2, 1e2, 4000))
+    assert found.disk_phase_deg == pytest.approx(float(phase), rel=1e-2)
+    assert disk > 0
+    assert low_high > 0
+
+
+@given(share=st.floats(0.1, 3.0), residence_s=st.floats(1, 20), dead_s=st.floats(1, 20))
+@settings(max_examples=25, deadline=None)
+def test_the_root_search_finds_what_lambert_w_gives(share: float, residence_s: float, dead_s: float) -> None:
+    gain = share * loops.hopf_point(residence_s, dead_s).gain_per_s
+    loop = tandem_model.proportional(gain).loop(
+        tandem_model.TandemModel(slots=100, residence_s=residence_s, dead_time_s=dead_s)
+    )
+    exact = loops.lag_root(residence_s=residence_s, dead_time_s=dead_s, gain_per_s=gain)
+    fastest, slowest = min(residence_s, dead_s), residence_s + dead_s
+    found = loops.rightmost_root(loop, fastest_s=fastest, slowest_s=slowest)
+    assert found == pytest.approx(complex(exact.real, abs(exact.imag)), rel=1e-5, abs=1e-7)
+
+
+@given(share=st.floats(0.2, 3.0))
+@settings(max_examples=20, deadline=None)
+def test_nyquist_counts_unstable_roots_beyond_the_hopf_gain_and_none_below(share: float) -> None:
+    if abs(share - 1) < 0.02:
+        return
+    loop = gate(share * loops.hopf_point(5, 10).gain_per_s)
+    count = loops.unstable_roots(loop, omega_rad_s=np.linspace(1e-6, 60, 100_001))
+    assert (count > 0) == (share > 1)
+    assert count % 2 == 0
+
+
+def test_counting_the_pipeline_takes_the_dead_time_out_of_a_full_pools_loop() -> None:
+    loop = tandem_model.proportional_on_work(0.1).loop(MODEL, "full")
+    assert loops.rightmost_root(loop, fastest_s=10, slowest_s=15) == pytest.approx(-0.1, rel=1e-6)
+    assert loops.margins(loop, GRID).gain_margin == np.inf
+
+
+@given(kappa=st.floats(0.05, 2.0))
+@settings(max_examples=15, deadline=None)
+def test_paced_work_in_flight_is_stable_while_starved(kappa: float) -> None:
+    loop = tandem_model.proportional_on_work(kappa / 15).loop(MODEL)
+    assert loops.unstable_roots(loop, omega_rad_s=np.linspace(1e-5, 40, 60_001)) == 0
+
+
+def test_learning_the_rate_from_a_starved_pools_retirements_leaves_a_root_of_141_seconds() -> None:
+    loop = tandem_model.predictive_on_retirements(0.1, 20.0, 10.0).loop(MODEL)
+    root = loops.rightmost_root(loop, fastest_s=5, slowest_s=20)
+    assert root.imag == pytest.approx(0, abs=1e-9)
+    assert -1 / root.real == pytest.approx(141, abs=1)
+
+
+def test_a_root_locus_crosses_the_axis_at_the_hopf_gain() -> None:
+    critical = loops.hopf_point(5, 10).gain_per_s
+    gains = critical * np.array([0.9, 0.99, 1.01, 1.1])
+    locus = loops.root_locus(gate, gains, fastest_s=5, slowest_s=15)
+    assert list(locus.real > 0) == [False, False, True, True]
+
+
+def test_a_pade_that_is_too_coarse_is_refused() -> None:
+    assert loops.to_control([0.3], [1.0, 0.2], 10.0, order=6) is not None
+    with pytest.raises(ValueError, match="raise the order"):
+        loops.to_control([3.0], [1.0, 0.2], 10.0, order=1)
+
+
+# ------------------------------------------------------------------ tuning and separation
+
+
+def test_simc_gives_the_textbook_margins_on_a_delayed_lag() -> None:
+    plant = Fopdt(gain=2.0, tau_s=3.0, dead_time_s=1.0)
+    gains = tuning.simc(plant)
+    c, g = gains.response(), plant.response()
+    found = loops.margins(lambda s: c(s) * g(s), np.geomspace(1e-3, 1e2, 20_000))
+    # Skogestad (2003), table 2: gain margin 3.14, phase margin 61.4 degrees, delay margin 2.14 theta.
+    assert found.gain_margin == pytest.approx(3.14, abs=0.01)
+    assert found.phase_margin_deg == pytest.approx(61.4, abs=0.1)
+    assert found.delay_margin_s == pytest.approx(2.14, abs=0.01)
+
+
+def test_the_lambda_rule_closes_the_loop_at_the_speed_asked_for() -> None:
+    plant = Fopdt(gain=0.5, tau_s=8.0, dead_time_s=0.01)
+    gains = tuning.lambda_rule(plant, 4.0)
+    c, g = gains.response(), plant.response()
+    root = loops.rightmost_root(lambda s: c(s) * g(s), fastest_s=1, slowest_s=8)
+    assert root.real == pytest.approx(-1 / 4.0, rel=0.01)
+    with pytest.raises(ValueError, match="integrator"):
+        tuning.lambda_rule(Fopdt(gain=1.0, tau_s=np.inf, dead_time_s=1.0), 4.0)
+
+
+def test_an_exact_smith_predictor_removes_the_dead_time_from_the_roots() -> None:
+    plant = Fopdt(gain=1.0, tau_s=5.0, dead_time_s=10.0)
+    c = tuning.smith(PiGains(kp=2.0, ti_s=5.0).response(), plant)
+    g = plant.response()
+    root = loops.rightmost_root(lambda s: c(s) * g(s), fastest_s=5, slowest_s=15)
+    assert root == pytest.approx(-2.0 / 5.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+def test_lqi_stabilises_an_integrator_and_its_sum(discrete: bool) -> None:
+    a = np.array([[1.0 if discrete else 0.0]])
+    b, c = np.array([[0.3]]), np.array([[1.0]])
+    k = tuning.lqi(a, b, c, np.diag([1.0, 0.1]), np.array([[1.0]]), discrete=discrete)
+    big_a = np.array([[a[0, 0], 0.0], [1.0, 1.0 if discrete else 0.0]])
+    closed = np.linalg.eigvals(big_a - np.array([[0.3], [0.0]]) @ k)
+    assert np.all(np.abs(closed) < 1) if discrete else np.all(closed.real < 0)
+
+
+def two_loops(ratio: float, coupling: float) -> separation.Separation:
+    return separation.separation(
+        np.array([[-ratio]]), np.array([[coupling * ratio]]), np.array([[coupling]]), np.array([[-1.0]])
+    )
+
+
+def test_loops_ten_times_apart_are_apart_and_equal_ones_are_not() -> None:
+    assert two_loops(20, 0.3).apart
+    assert not two_loops(1, 0.3).apart
+    assert not two_loops(20, 1.2).apart
+
+
+@given(ratio=st.floats(2, 200), coupling=st.floats(0.05, 0.9))
+def test_more_separation_never_makes_the_reduced_modes_worse(ratio: float, coupling: float) -> None:
+    assert two_loops(2 * ratio, coupling).mode_error_ratio <= two_loops(ratio, coupling).mode_error_ratio + 1e-9
+
+
+def test_the_bandwidth_of_a_lag_is_its_corner() -> None:
+    closed = loops.rational([1.0], [4.0, 1.0])
+    assert separation.bandwidth_rad_s(closed, np.geomspace(1e-3, 10, 5000)) == pytest.approx(0.25, rel=0.01)
+
+
+# ------------------------------------------------------------------ fits
+
+
+def step_record(model: Fopdt, noise: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    t_s = np.arange(0, 80, 0.25)
+    u = np.where(t_s >= 10, 3.0, 1.0)
+    y = 7 + fits.fopdt_response(t_s, u, model.gain, model.tau_s, model.dead_time_s)
+    return t_s, u, y + noise * np.random.default_rng(seed).standard_normal(len(t_s))
+
+
+def test_a_held_input_through_a_lag_matches_the_exponential_even_between_samples() -> None:
+    model = Fopdt(gain=2.0, tau_s=6.0, dead_time_s=3.1)
+    t_s, _, y = step_record(model, 0.0)
+    exact = 7 + 4.0 * -np.expm1(-np.maximum(t_s - 13.1, 0) / 6.0)
+    assert np.max(np.abs(y - exact)) < 1e-9
+
+
+def test_the_step_fit_finds_the_lag_within_its_confidence_interval_and_leaves_white_noise() -> None:
+    model = Fopdt(gain=2.0, tau_s=6.0, dead_time_s=3.1)
+    hits = 0
+    for seed in range(5):
+        found = fits.fit_fopdt(*step_record(model, 0.3, seed))
+        assert found.model.dead_time_s == pytest.approx(3.1, abs=0.5)
+        assert found.explained > 0.95
+        hits += abs(found.model.tau_s - 6.0) < 1.5 * found.tau_ci_s
+        hits += found.white
+    assert hits >= 8
+
+
+def test_a_record_without_excitation_is_refused_with_what_would_work() -> None:
+    flat = np.zeros(100)
+    with pytest.raises(ValueError, match="excite"):
+        fits.fit_fopdt(np.arange(100.0), flat, flat)
+    with pytest.raises(ValueError, match="excite"):
+        fits.fit_arx(flat, flat)
+
+
+def test_arx_finds_the_delay_pole_and_gain_of_a_difference_equation() -> None:
+    rng = np.random.default_rng(3)
+    u = np.repeat(rng.choice([-1.0, 1.0], 200), 5)
+    y = np.zeros(1000)
+    for k in range(7, 1000):
+        y[k] = 0.9 * y[k - 1] + 0.5 * u[k - 7] + 0.1 * rng.standard_normal()
+    found = fits.fit_arx(u, y)
+    assert found.delay == 7
+    assert found.a[0] == pytest.approx(0.9, abs=3 * found.a_ci[0])
+    assert found.gain == pytest.approx(5.0, rel=0.05)
+    assert abs(found.poles[0]) == pytest.approx(0.9, abs=0.01)
+    assert found.white
+    assert not fits.fit_arx(u, y, delay=2).white
+
+
+def test_a_relay_experiment_gives_the_ultimate_point_within_the_describing_functions_error() -> None:
+    plant = Fopdt(gain=1.0, tau_s=10.0, dead_time_s=2.0)
+    t_s = np.arange(0, 200, 0.02)
+    u, y = np.empty(len(t_s)), np.empty(len(t_s))
+    state, late = 0.01, np.zeros(round(2 / 0.02))
+    for k in range(len(t_s)):
+        u[k], y[k] = (1.0 if state < 0 else -1.0), state
+        out = late[k % len(late)]
+        late[k % len(late)] = u[k]
+        state += 0.02 * (out - state) / 10
+    found = fits.relay_ultimate(t_s[5000:], u[5000:], y[5000:])
+    margin = loops.margins(lambda s: 0.5 * plant.response()(s), np.geomspace(1e-2, 10, 20_000))
+    assert found.gain == pytest.approx(0.5 * margin.gain_margin, rel=0.1)
+    assert found.period_s == pytest.approx(2 * np.pi / margin.gain_crossing_rad_s, rel=0.08)
+    with pytest.raises(ValueError, match="at least 4 cycles"):
+        fits.relay_ultimate(t_s[:50], u[:50], y[:50])
+
+
+def test_the_integrators_response_is_its_gain_over_s() -> None:
+    s = on_axis(np.array([0.5]))
+    assert Fopdt(gain=2.0, tau_s=np.inf, dead_time_s=0.0).response()(s)[0] == pytest.approx(2.0 / 0.5j)
+
+
+# ------------------------------------------------------------------ the live alarm
+
+
+def fed(errors: np.ndarray, step_s: float = 0.5) -> OscillationAlarm:
+    alarm = OscillationAlarm(amplitude=1.0, period_s=20.0)
+    for k, error in enumerate(errors):
+        alarm.feed(k * step_s, float(error))
+    return alarm
+
+
+def test_the_alarm_rings_for_a_cycle_and_tells_its_period() -> None:
+    alarm = fed(1.5 * np.sin(2 * np.pi * np.arange(600) * 0.5 / 20))
+    assert alarm.ringing
+    assert alarm.period_s == pytest.approx(20, rel=0.01)
+
+
+def test_the_alarm_is_deaf_to_small_cycles_fast_noise_and_a_single_upset() -> None:
+    t = np.arange(4000) * 0.5
+    assert not fed(0.8 * np.sin(2 * np.pi * t / 20)).ringing
+    assert not fed(1.5 * np.random.default_rng(0).standard_normal(4000)).ringing
+    assert not fed(np.where(t < 200, 5.0, 0.1 * np.sin(t))).ringing
+
+
+def test_the_alarm_falls_silent_after_the_cycle_has_ended() -> None:
+    t = np.arange(6000) * 0.5
+    assert not fed(np.where(t < 600, 2 * np.sin(2 * np.pi * t / 20), 0.01)).ringing
+
+
+def test_an_alarm_without_a_size_is_refused() -> None:
+    with pytest.raises(ValueError, match="positive"):
+        OscillationAlarm(amplitude=0.0, period_s=1.0)

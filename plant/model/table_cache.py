@@ -16,7 +16,7 @@ import orjson
 
 from plant.model.kernels import Array
 
-_EQUATIONS = ("hardware", "kernels", "layer", "model", "network", "regimes", "remote", "tables")
+_EQUATIONS = ("attention_ffn", "hardware", "kernels", "layer", "moe", "network", "regimes", "tables")
 
 
 def cache_directory() -> Path:

@@ -1,4 +1,7 @@
-"""Files that are written whole or not at all, and what to say when a disk will not take them."""
+"""Write files atomically, and report what the system refuses to write in one line.
+
+A file appears under its name only once it is complete, so that a crash or a full disk leaves no half-written result.
+"""
 
 from __future__ import annotations
 
@@ -11,34 +14,35 @@ from scenarios.errors import UserError
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """Yield a path to write to, which takes the name `path` once all is written; an older file there is replaced.
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Yield a temporary path that is renamed to `path` on success; an older file of that name is replaced.
 
-    What is no plain file, such as a terminal or a pipe, is written to as it stands. Missing folders are made.
+    A target that is not a plain file, such as a terminal or a pipe, is written to directly. Missing folders are
+    created.
 
     Raises
     ------
     UserError
-        The disk is full, or whatever else keeps the file from being written; nothing of it is left behind.
+        The disk is full, or the file cannot be written for another reason; nothing of it is left behind.
     """
     target = path.resolve()
     special = target.exists() and not target.is_file()
-    part = target if special else target.with_name(f".{target.name}.part")
-    with told(path):
+    temporary = target if special else target.with_name(f".{target.name}.part")
+    with disk_errors(path):
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            yield part
+            yield temporary
             if not special:
-                part.replace(target)
+                temporary.replace(target)
         except BaseException:
             if not special:
-                part.unlink(missing_ok=True)
+                temporary.unlink(missing_ok=True)
             raise
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
-    """Turn what the system says of a file that cannot be written into one line about `path`."""
+def disk_errors(path: Path) -> Iterator[None]:
+    """Convert an `OSError` raised while writing `path` to a `UserError` of one line."""
     try:
         yield
     except OSError as error:
@@ -46,7 +50,7 @@ def told(path: Path) -> Iterator[None]:
 
 
 def reason(error: OSError) -> str:
-    """Return what the system said, in its own short words."""
+    """Return the system's short description of an error."""
     if error.errno is not None:
         return os.strerror(error.errno)
     return str(error).splitlines()[0] if str(error) else type(error).__name__

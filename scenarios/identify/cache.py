@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 from scenarios.identify.identify import Identified
 from scenarios.identify.startup import IdentifiedStartup, door_of
 from scenarios.schema.scenario import Scenario
-from scenarios.writing import whole
+from scenarios.writing import atomic_write
 
 
 class Kept(Protocol):
@@ -55,6 +55,6 @@ def _cached(path: Path, kind: type[Found], make: Callable[[], Found]) -> tuple[F
         named: Any = kind  # Any: a dataclass, which the protocol cannot say
         return kind(**{one.name: kept[one.name] for one in fields(named)}), True
     made = make()
-    with whole(path) as part:
+    with atomic_write(path) as part:
         part.write_text(json.dumps(made.to_json(), indent=1) + "\n", encoding="utf-8")
     return made, False

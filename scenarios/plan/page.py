@@ -10,7 +10,7 @@ from pathlib import Path
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
-from scenarios.writing import whole
+from scenarios.writing import atomic_write
 
 COLOURS = ("#3b76d6", "#d9772b", "#2c9a68", "#a04fc0", "#c43d4f", "#77808d")
 _PARTS = {"attention": "#3b76d6", "experts": "#d9772b", "network": "#c43d4f", "dense": "#2c9a68"}
@@ -142,7 +142,7 @@ def page(title: str, lead: str, charts: Sequence[Chart], css: str, tables: Seque
 
 def write_page(path: Path, html: str) -> Path:
     """Write the page and return its path."""
-    with whole(path) as part:
+    with atomic_write(path) as part:
         part.write_text(html, encoding="utf-8")
     return path
 

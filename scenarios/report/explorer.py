@@ -23,7 +23,7 @@ from scenarios.report.style import CSS
 from scenarios.trace.labels import BREAKS, label
 from scenarios.workloads import derive
 from scenarios.workloads.corpus import Conversation, Corpus
-from scenarios.writing import whole
+from scenarios.writing import atomic_write
 
 COLOURS = ("#3572c6", "#d1603d", "#2e9e6b", "#8a5fbf", "#b58a1b", "#c2487f", "#3c9fb0", "#7a7f87")
 CACHED, NEW, ANSWER = "#5b8fd6", "#d1603d", "#2e9e6b"
@@ -91,7 +91,7 @@ def write_explorer(corpus: Corpus, figures: Mapping[str, Any], path: Path, names
             _lorenz(corpus, cached),
         )
     )
-    with whole(path) as part:
+    with atomic_write(path) as part:
         part.write_text(_page(corpus, figures, sections), encoding="utf-8")
     return path
 

@@ -13,7 +13,7 @@ from scenarios.judge import Judged
 from scenarios.report.page import CONFIG
 from scenarios.report.panel import frame
 from scenarios.report.style import CSS
-from scenarios.writing import whole
+from scenarios.writing import atomic_write
 
 # More points than a screen has pixels make the page heavy and show nothing more.
 MOST_POINTS = 4000
@@ -67,6 +67,6 @@ def _section(number: int, one: Judged) -> str:
 def write_judged(judged: Sequence[Judged], title: str, path: Path) -> Path:
     """Write the page and return its path."""
     made = judged_page(judged, title)
-    with whole(path) as part:
+    with atomic_write(path) as part:
         part.write_text(made, encoding="utf-8")
     return path

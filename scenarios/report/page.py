@@ -25,7 +25,7 @@ from scenarios.report.panels import (
 )
 from scenarios.report.style import CSS, SCRIPT
 from scenarios.run.record import RunData
-from scenarios.writing import whole
+from scenarios.writing import atomic_write
 
 PANELS: tuple[Callable[[Sequence[Shown]], Panel | None], ...] = (
     occupancy.panel,
@@ -83,6 +83,6 @@ def _section(panel: Panel) -> str:
 def write_report(runs: Sequence[RunData], path: Path) -> Path:
     """Write the report and return its path; an older report there is replaced."""
     made = page(runs)
-    with whole(path) as part:
+    with atomic_write(path) as part:
         part.write_text(made, encoding="utf-8")
     return path

@@ -16,7 +16,7 @@ import orjson
 import pandas as pd
 
 from scenarios.run.record import RunData
-from scenarios.writing import whole
+from scenarios.writing import atomic_write
 
 COUNTERS = ("decode_occupancy_ratio", "ready_turns", "backlog_turns", "in_flight_turns", "workers_active")
 DOOR = -1
@@ -111,7 +111,7 @@ def _worker_slices(turns: pd.DataFrame, stage: Stage, pid: int, last_s: float) -
 
 def write_trace(run: RunData, path: Path) -> Path:
     """Write the trace, one event a line, and return its path; an older one there is replaced."""
-    with whole(path) as part, part.open("wb") as file:
+    with atomic_write(path) as part, part.open("wb") as file:
         file.write(b'{"displayTimeUnit":"ms","traceEvents":[\n')
         for number, event in enumerate(events(run)):
             file.write((b",\n" if number else b"") + orjson.dumps(event, option=orjson.OPT_SERIALIZE_NUMPY))

@@ -12,7 +12,7 @@ from rich.table import Table
 from scenarios.report.style import CSS
 from scenarios.report.table import BAD, fitted
 from scenarios.suite.execute import Row, cells
-from scenarios.writing import whole
+from scenarios.writing import atomic_write
 
 HEADINGS = ("scenario", "candidate", "verdict", "goodput", "TTFT p99", "GPU-h", "flips", "flaps", "expected")
 # What a narrow terminal can do without, in this order, and what may wrap.
@@ -74,7 +74,7 @@ def write_suite_page(rows: Sequence[Row], path: Path) -> Path:
         f'<div id="suite"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
         "</main></body></html>"
     )
-    with whole(path) as part:
+    with atomic_write(path) as part:
         part.write_text(page, encoding="utf-8")
     return path
 

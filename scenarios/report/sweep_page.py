@@ -14,7 +14,7 @@ from scenarios.report.panel import frame
 from scenarios.report.style import CSS
 from scenarios.sweep import Sweep
 from scenarios.verdict.types import LOOP_CYCLES
-from scenarios.writing import whole
+from scenarios.writing import atomic_write
 
 WORDS = (
     "constant",
@@ -140,6 +140,6 @@ def write_sweep(found: Sweep, title: str, path: Path) -> Path:
         f"<title>{escape(title)} · Steadyflow</title><style>{CSS}</style><script>{get_plotlyjs()}</script></head>"
         f"<body><main><h1>{escape(title)}</h1><p class=note>{escape(note)}</p>{body}</main></body></html>"
     )
-    with whole(path) as part:
+    with atomic_write(path) as part:
         part.write_text(page, encoding="utf-8")
     return path

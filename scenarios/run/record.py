@@ -34,7 +34,7 @@ import zstandard
 
 from scenarios.errors import UserError
 from scenarios.run.judged import Verdict
-from scenarios.writing import told
+from scenarios.writing import disk_errors
 
 _WORD = pa.dictionary(pa.int16(), pa.string())
 TURN_SCHEMA = pa.schema(
@@ -116,7 +116,7 @@ class RunFolder:
             raise UserError(f"{path}: the folder exists; a run never overwrites another: name a new one with --out")
         self.path = path
         self._tables: dict[str, Any] = {}
-        with told(path):
+        with disk_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         self._raw = (self._part / "events.jsonl.zst").open("wb")
@@ -139,7 +139,7 @@ class RunFolder:
 
     def append_events(self, events: Iterable[Mapping[str, Any]]) -> None:
         """Add decisions, one line each."""
-        with told(self.path):
+        with disk_errors(self.path):
             for event in events:
                 self._events.write(orjson.dumps(event, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE))
 
@@ -147,7 +147,7 @@ class RunFolder:
         """Close the tables and return what they hold, not yet judged."""
         if "turns.parquet" not in self._tables:
             self._append("turns.parquet", TURN_SCHEMA.empty_table())
-        with told(self.path):
+        with disk_errors(self.path):
             for writer in self._tables.values():
                 writer.close()
         self._tables = {name: _Closed() for name in self._tables}
@@ -184,7 +184,7 @@ class RunFolder:
             "verdict.json": orjson.dumps({"summary": summary, "verdict": judged}, option=JSON_OPTIONS),
             "scenario.toml": scenario_toml.encode(),
         }
-        with told(self.path):
+        with disk_errors(self.path):
             self._close()
             for name, content in small.items():
                 (self._part / name).write_bytes(content)
@@ -202,7 +202,7 @@ class RunFolder:
         shutil.rmtree(self._part, ignore_errors=True)
 
     def _append(self, name: str, table: Any) -> None:  # pyarrow publishes no types
-        with told(self.path):
+        with disk_errors(self.path):
             if name not in self._tables:
                 self._tables[name] = pq.ParquetWriter(self._part / name, table.schema, compression="zstd")
             self._tables[name].write_table(table)

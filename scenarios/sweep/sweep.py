@@ -17,7 +17,7 @@ from scenarios.run.many import Job, run_many
 from scenarios.schema.load import load, to_toml
 from scenarios.schema.scenario import Scenario
 from scenarios.sweep.grid import MOST_POINTS, Axis
-from scenarios.writing import told
+from scenarios.writing import disk_errors
 
 Expect = Callable[[Scenario, str], Mapping[str, Any] | None]
 
@@ -116,7 +116,7 @@ def sweep(
         assert isinstance(key, str)
         found[key] = _measured(summary, signal)
         if kept is not None:
-            with told(kept):
+            with disk_errors(kept):
                 kept.parent.mkdir(parents=True, exist_ok=True)
                 _append(kept, json.dumps({"key": key, "measured": found[key]}))
         if done is not None:

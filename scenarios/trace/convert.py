@@ -22,7 +22,7 @@ from scenarios.workloads.blocks import ids_of
 from scenarios.workloads.corpus import STARTERS, STOPS, Conversation, Corpus, Stream
 from scenarios.workloads.readers.parquet import META, SCHEMA
 from scenarios.workloads.repairs import Repairs
-from scenarios.writing import told, whole
+from scenarios.writing import atomic_write, disk_errors
 
 FORMS = ("parquet", "weka", "mooncake")
 
@@ -58,13 +58,13 @@ def convert(corpus: Corpus, path: Path, form: str) -> Repairs:
 def _write(path: Path, rows: Iterator[dict[str, Any]], name: Callable[[dict[str, Any]], str] | None) -> None:
     packed = path.name.endswith((".gz", ".zst"))
     if name is not None and not packed and path.suffix not in (".json", ".jsonl"):
-        with told(path):
+        with disk_errors(path):
             path.mkdir(parents=True, exist_ok=True)
         for row in rows:
-            with whole(path / name(row).replace("/", "_")) as part:
+            with atomic_write(path / name(row).replace("/", "_")) as part:
                 part.write_bytes(orjson.dumps(row))
         return
-    with whole(path) as part, part.open("wb") as file:
+    with atomic_write(path) as part, part.open("wb") as file:
         if path.suffix == ".gz":
             # No time and no name inside: equal rows make equal bytes.
             with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as pack:
@@ -91,7 +91,7 @@ def to_parquet(corpus: Corpus, path: Path) -> None:
         "repairs": corpus.repairs.rows(),
     }
     table = pa.table(columns, schema=SCHEMA).replace_schema_metadata({META: orjson.dumps(meta)})
-    with whole(path) as part:
+    with atomic_write(path) as part:
         pq.write_table(table, part, compression="zstd")
 
 

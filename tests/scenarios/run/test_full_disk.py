@@ -16,7 +16,7 @@ from scenarios import cli
 from scenarios.errors import UserError
 from scenarios.run import record
 from scenarios.run.record import RunData
-from scenarios.writing import whole
+from scenarios.writing import atomic_write
 from tests.scenarios.fake_runs import fake_run
 
 
@@ -47,13 +47,13 @@ def test_a_record_that_no_longer_fits_leaves_nothing_behind(run: RunData, tmp_pa
 def test_a_page_that_no_longer_fits_leaves_the_older_one_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text("older", encoding="utf-8")
-    with pytest.raises(UserError, match=r"page\.html: cannot be written"), largest_file(10), whole(path) as part:
+    with pytest.raises(UserError, match=r"page\.html: cannot be written"), largest_file(10), atomic_write(path) as part:
         part.write_text("x" * 100, encoding="utf-8")
     assert [(one.name, one.read_text(encoding="utf-8")) for one in tmp_path.iterdir()] == [("page.html", "older")]
 
 
 def test_what_is_no_plain_file_is_written_to_and_not_replaced() -> None:
-    with whole(Path("/dev/null")) as part:
+    with atomic_write(Path("/dev/null")) as part:
         part.write_text("x", encoding="utf-8")
     assert Path("/dev/null").is_char_device()
 

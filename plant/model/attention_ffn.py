@@ -1,4 +1,4 @@
-"""Attention and experts apart: routed experts in the SRAM of other accelerators (E3.4, disaggregated attention-FFN).
+"""Disaggregated attention and FFN: routed experts in the SRAM of other accelerators (essay, section 3.4).
 
 Experts held in SRAM need no batch to form: each runs when input arrives. What remains is the way there and back
 through a switch that many attention ranks share, and the number of chips that hold the bank.
@@ -10,8 +10,9 @@ import math
 from dataclasses import dataclass
 
 from plant.model.kernels import Array, Cost, Machine
-from plant.model.moe import Model, Precision
+from plant.model.moe import Model
 from plant.model.network import Transfer
+from plant.model.precision import Precision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,7 @@ class SramPool:
 def remote_experts(
     machine: Machine, model: Model, precision: Precision, ranks: int, tokens: Array, pool: SramPool | None = None
 ) -> tuple[Transfer, Cost]:
-    """Return one layer's way to the pool and back, and the experts' own time there.
+    """Return the transfer to the pool and back for one layer, and the compute time of the experts there.
 
     Each of `ranks` attention ranks sends `tokens` tokens, one copy per selected expert, and fetches the results. An
     expert is spread over the chips that hold it, so its products take the SRAM's rate and no weight is read twice.

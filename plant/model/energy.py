@@ -1,4 +1,4 @@
-"""Joules of a pass and of a query: dynamic from bytes and products, all-in from power and time. Two numbers, labelled.
+"""Joules of a pass: dynamic energy from bytes and FLOPs, and all-in energy from power and time.
 
     dynamic = sum of energy per byte or product x bytes or products
     all-in  = min(TDP, static + dynamic / T) x (all-in / TDP) x T

@@ -1,4 +1,6 @@
-"""Accelerators, nodes and racks, the shares of their peaks that kernels reach, and the three network levels of E10.
+"""Accelerators, nodes and racks, the shares of their peaks that kernels reach, and the three network levels.
+
+The levels are those of the essay, section 10.
 
 Peaks are data-sheet values (dense, no sparsity). Achieved shares come from measured kernel tables and stand beside
 the presets with their source. An `Engine` is the serving software: launch cost is as much its property as the chip's.
@@ -9,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from plant.model.moe import Format
+from plant.model.precision import Format
 
 LEVELS = ("scale_up", "backbone", "scale_out")
 
@@ -53,7 +55,7 @@ class Launch:
     # kernels need about a third of that and are an engine's choice.
     cross_node_all_reduce_s: float = 20e-6
     # Each expert of a grouped product starts its own tiles: 0.16 us apiece on GB200 whatever the slice's size
-    # (K3's experts whole and in eighths, same tables).
+    # (K3's experts unsplit and in eighths, same tables).
     expert_ramp_s: float = 0.16e-6
     # FlashKDA (87 ns) and its convolution (48 ns) per token and layer at 96 heads, GB200 and B300.
     linear_fill_s_per_token: float = 135e-9
@@ -114,7 +116,7 @@ class Hardware:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """Serving software, as a date-stamped set of habits.
+    """Serving software of a given date, by the overheads that it adds or hides.
 
     `launch_ratio` scales every launch term: 1 is the sum of kernels measured alone; programmatic dependent launch and
     fused kernels hide part of it, schedulers that stay on the critical path add. `step_s` is paid once a pass (sampler,

@@ -1,6 +1,6 @@
-"""A user's own model from the `config.json` that Hugging Face ships with a checkpoint.
+"""Read a model from the `config.json` that Hugging Face ships with a checkpoint.
 
-Architectures are named one by one: a shape read under the wrong rules would give plausible numbers that are wrong.
+Only known architectures are read: a shape read under the wrong rules would give plausible numbers that are wrong.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from plant.model.moe import Attention, Grouped, Indexer, Latent, Linear, Model, Precision
+from plant.model.attention import Attention, GroupedAttention, Indexer, LatentAttention, LinearAttention
+from plant.model.moe import Model
+from plant.model.precision import Precision
 
 # JSON of an unknown checkpoint: any value may stand under any key until it is read.
 Config = Mapping[str, Any]
@@ -20,13 +22,13 @@ class ConfigError(ValueError):
     """A configuration that cannot be read; the message is one line that says what would be right."""
 
 
-def _latent(config: Config, layers: int, *, gate: bool = False) -> Latent:
+def _latent(config: Config, layers: int, *, gate: bool = False) -> LatentAttention:
     indexer = None
     if "index_topk" in config:
         indexer = Indexer(
             heads=config["index_n_heads"], head_dim=config["index_head_dim"], top_tokens=config["index_topk"]
         )
-    return Latent(
+    return LatentAttention(
         layers=layers,
         heads=config["num_attention_heads"],
         q_rank=config.get("q_lora_rank") or 0,
@@ -39,9 +41,9 @@ def _latent(config: Config, layers: int, *, gate: bool = False) -> Latent:
     )
 
 
-def _grouped(config: Config, layers: int, *, window: int = 0, gate: bool = False) -> Grouped:
+def _grouped(config: Config, layers: int, *, window: int = 0, gate: bool = False) -> GroupedAttention:
     heads = config["num_attention_heads"]
-    return Grouped(
+    return GroupedAttention(
         layers=layers,
         heads=heads,
         kv_heads=config["num_key_value_heads"],
@@ -60,7 +62,7 @@ def _kimi_linear(config: Config) -> tuple[Attention, ...]:
     rank = 0 if linear.get("use_full_rank_gate") else linear["head_dim"]
     return (
         _latent(config, len(linear["full_attn_layers"]), gate=bool(config.get("mla_use_output_gate"))),
-        Linear(
+        LinearAttention(
             layers=len(linear["kda_layers"]),
             heads=linear["num_heads"],
             key_heads=linear["num_heads"],
@@ -78,7 +80,7 @@ def _qwen_hybrid(config: Config) -> tuple[Attention, ...]:
     full = layers // config.get("full_attention_interval", 4)
     return (
         _grouped(config, full, gate=bool(config.get("attn_output_gate", True))),
-        Linear(
+        LinearAttention(
             layers=layers - full,
             heads=config["linear_num_value_heads"],
             key_heads=config["linear_num_key_heads"],

@@ -1,7 +1,7 @@
-"""One pass through all layers, operation by operation: where each microsecond, byte and product of a layer goes.
+"""The operations of one pass through all layers, each with its seconds, bytes and FLOPs.
 
-`walk` is the single list of operations; the four regimes, memory traffic, energy, intensity and the Gantt are sums
-over what it yields.
+`walk` is the only list of operations; the four regimes, memory traffic, energy, arithmetic intensity and the Gantt
+chart are sums over what it yields.
 """
 
 from __future__ import annotations
@@ -11,30 +11,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plant.model.attention import Attention, GroupedAttention, LatentAttention, LinearAttention
 from plant.model.attention_ffn import remote_experts
-from plant.model.kernels import (
-    Array,
-    Cost,
-    Machine,
-    elementwise,
-    feed_forward,
-    gemm,
-    grouped_core,
-    latent_decode,
-    latent_fill,
-    linear_core,
-    routed_experts,
-)
-from plant.model.moe import FORMATS, Attention, Grouped, Latent, Linear, Model, Precision
+from plant.model.attention_kernels import grouped_core, latent_decode, latent_fill, linear_core
+from plant.model.expert_kernels import routed_experts
+from plant.model.kernels import Array, Cost, Machine, elementwise, feed_forward, gemm
+from plant.model.moe import Model
 from plant.model.network import Transfer, all_reduce, dispatch_combine
 from plant.model.placement import Placement
+from plant.model.precision import FORMATS, Precision
 
 BF16 = FORMATS["bf16"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What does not change between points: model, precision, machine, placement."""
+    """What stays the same over all points of a grid: model, precision, machine, placement."""
 
     model: Model
     precision: Precision
@@ -66,14 +58,14 @@ def attention_projections(setting: Setting, group: Attention, tokens: Array) -> 
     """Return the dense products around attention: in, absorbed and out."""
     machine, model, tp = setting.machine, setting.model, setting.place.tp
     fmt, width = setting.precision.attention_format, setting.model.width
-    if isinstance(group, Linear):
+    if isinstance(group, LinearAttention):
         values, keys = group.heads * group.value_dim, group.key_heads * group.key_dim
         gate = values if not group.gate_rank else group.gate_rank
         inward = gemm(machine, tokens, width, (2 * keys + values + gate) / tp + group.decay_rank + group.heads, fmt)
         if group.decay_rank:
             inward = inward + gemm(machine, tokens, group.decay_rank, group.heads * group.key_dim / tp, fmt)
         return inward + gemm(machine, tokens, values / tp, width, fmt)
-    if isinstance(group, Grouped):
+    if isinstance(group, GroupedAttention):
         inner = group.heads * group.head_dim
         columns = inner * (2 if group.gate else 1) + 2 * max(group.kv_heads, tp) * group.head_dim
         return gemm(machine, tokens, width, columns / tp, fmt) + gemm(machine, tokens, inner / tp, model.width, fmt)
@@ -92,9 +84,9 @@ def attention_projections(setting: Setting, group: Attention, tokens: Array) -> 
 def attention_core(setting: Setting, group: Attention, fill: bool, batch: Array, new: Array, cached: Array) -> Cost:
     """Return the reading of context: KV scan, indexer, or recurrent state."""
     machine, place, precision = setting.machine, setting.place, setting.precision
-    if isinstance(group, Linear):
+    if isinstance(group, LinearAttention):
         return linear_core(machine, group, place.tp, precision.state_bytes, fill, batch, new)
-    if isinstance(group, Grouped):
+    if isinstance(group, GroupedAttention):
         return grouped_core(machine, group, place.tp, precision.kv_bytes, fill, batch, new, cached)
     width, kv = setting.model.width, precision.kv_bytes
     if fill:
@@ -134,7 +126,7 @@ def token_operations(setting: Setting, fill: bool, tokens: Array) -> Iterator[Op
         yield _network("all-reduce", model.layers * (2 if place.dp == 1 else 1), reduced)
     if place.context_parallel > 1:
         gathered = all_reduce(machine, tokens * (2.0 * model.width), place.context_parallel)
-        latent = sum(group.layers for group in model.attention if isinstance(group, Latent))
+        latent = sum(group.layers for group in model.attention if isinstance(group, LatentAttention))
         yield _network("context gather", 2 * latent, gathered)
     if model.dense_layers:
         cost = feed_forward(machine, tokens, model.width, model.dense_ffn / place.tp, precision.dense_format)
@@ -172,7 +164,7 @@ def routed_operations(setting: Setting, fill: bool, tokens: Array) -> Iterator[O
         fill=fill,
         tokens=tokens,
     )
-    routed = routed_experts(
+    experts = routed_experts(
         machine,
         experts=model.experts,
         per_token=model.experts_per_token,
@@ -186,7 +178,7 @@ def routed_operations(setting: Setting, fill: bool, tokens: Array) -> Iterator[O
     )
     if place.dp > 1:
         yield _network("dispatch", model.moe_layers, out)
-    yield Operation(name="routed experts", part="experts", layers=model.moe_layers, cost=routed.cost)
+    yield Operation(name="routed experts", part="experts", layers=model.moe_layers, cost=experts)
     if place.dp > 1:
         yield _network("combine", model.moe_layers, back)
 

@@ -1,4 +1,6 @@
-"""Bytes of fast memory by class on one accelerator, what overflows, and the pipeline's KV crossover (E8, E14).
+"""Bytes of HBM by class on one accelerator, what overflows, and the pipeline's KV crossover.
+
+The memory law is that of the essay, sections 8 and 14.
 
     M_stage = W / P + M_KV,stage + M_state + M_working + M_slack
 
@@ -14,10 +16,12 @@ from math import fsum
 
 import numpy as np
 
+from plant.model.attention import GroupedAttention, LatentAttention, LinearAttention
 from plant.model.kernels import Array
 from plant.model.layer import Setting
-from plant.model.moe import FORMATS, Grouped, Latent, Linear, Model, Precision
+from plant.model.moe import Model
 from plant.model.placement import Placement, PlacementError
+from plant.model.precision import FORMATS, Precision
 
 # Runtime, graphs and collective buffers: aiconfigurator 0.12.0 systems/*.yaml, other_mem and nccl_mem.
 RUNTIME_BYTES = 3.9e9
@@ -76,8 +80,8 @@ def kv_bytes_per_token(model: Model, precision: Precision, place: Placement) -> 
     """
     total = 0.0
     for group in model.attention:
-        share = place.context_parallel if isinstance(group, Latent) else 1
-        if isinstance(group, Grouped):
+        share = place.context_parallel if isinstance(group, LatentAttention) else 1
+        if isinstance(group, GroupedAttention):
             share = min(place.tp, group.kv_heads)
         total += group.layers * group.kv_bytes_per_token(precision) / share
     return total
@@ -87,8 +91,8 @@ def state_bytes_per_sequence(model: Model, precision: Precision, place: Placemen
     """Return state bytes per sequence on one accelerator, all layers; heads divide over the tensor ranks."""
     total = 0.0
     for group in model.attention:
-        heads = group.kv_heads if isinstance(group, Grouped) else group.heads
-        share = min(place.tp, heads) if isinstance(group, Linear | Grouped) else 1
+        heads = group.kv_heads if isinstance(group, GroupedAttention) else group.heads
+        share = min(place.tp, heads) if isinstance(group, LinearAttention | GroupedAttention) else 1
         total += group.layers * group.state_bytes_per_sequence(precision) / share
     return total
 
@@ -150,8 +154,8 @@ def require_fit(setting: Setting, need: Memory) -> None:
 def _advice(setting: Setting, need: Memory, name: str) -> str:
     capacity = setting.machine.hardware.hbm_bytes
     if "weights" in name or name == "embedding and head":
-        whole = fsum(setting.model.weight_bytes(setting.precision).values())
-        fits = int(np.ceil(whole / (capacity * (1.0 - SLACK_RATIO) - need.working)))
+        weights = fsum(setting.model.weight_bytes(setting.precision).values())
+        fits = int(np.ceil(weights / (capacity * (1.0 - SLACK_RATIO) - need.working)))
         return f"the weights alone need {fits} accelerators or more when nothing is repeated"
     room = capacity - need.weights - need.working - need.slack
     return f"{max(room, 0.0) / 1e9:.0f} GB are left for KV and state"
@@ -159,16 +163,16 @@ def _advice(setting: Setting, need: Memory, name: str) -> str:
 
 def largest_batch(setting: Setting, context: float, *, chunk_tokens: int = 8192) -> int:
     """Return how many sequences of `context` positions per rank and micro-batch fit; 0 when the weights do not."""
-    empty, one = (memory(setting, b, context, chunk_tokens=chunk_tokens) for b in (0.0, 1.0))
+    empty, single = (memory(setting, b, context, chunk_tokens=chunk_tokens) for b in (0.0, 1.0))
     room = setting.machine.hardware.hbm_bytes - float(empty.total)
-    return max(int(room // max(float(one.total) - float(empty.total), 1.0)), 0)
+    return max(int(room // max(float(single.total) - float(empty.total), 1.0)), 0)
 
 
 def fits_stage(free_bytes: float, weight_bytes: float, stages: int, batch_bytes: float, working_bytes: float) -> bool:
-    """Return E8's inequality: M_free > W / P + M_batch + M_working."""
+    """Return the inequality of the essay, section 8: M_free > W / P + M_batch + M_working."""
     return free_bytes > weight_bytes / stages + batch_bytes + working_bytes
 
 
 def crossover_stages(weight_bytes: float, live_kv_bytes: float) -> float:
-    """Return the depth P* = W / M_KV beyond which a stage's weights are smaller than its live KV (E14)."""
+    """Return the depth P* = W / M_KV beyond which a stage holds less weights than live KV (essay, section 14)."""
     return weight_bytes / live_kv_bytes

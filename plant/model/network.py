@@ -1,4 +1,4 @@
-"""Seconds and bytes of collectives, hand-offs and transfers over the three levels of E10.
+"""Seconds and bytes of collectives, hand-offs and transfers over the three network levels (essay, section 10).
 
 Scale-up joins a domain, the backbone a rack's islands, scale-out everything else; `Hardware.level` says which one a
 span needs. Latencies are those of small collectives; rates are shares of the link measured on large ones.
@@ -98,12 +98,3 @@ def hand_off(machine: Machine, place: Placement, width: int, tokens: Array) -> T
     rate = hardware.scale_up_bytes_per_s * 0.5 if level == "scale_up" else hardware.bytes_per_s(place.gpus)
     moved = tokens * (2.0 * width)
     return Transfer(_HAND_OFF_S + moved / rate / place.tp, moved / place.tp, level)
-
-
-def blob_transfer_s(size_bytes: float, links: int, link_bytes_per_s: float) -> float:
-    """Return the seconds in which a KV blob, striped over `links` NICs, arrives.
-
-    70 % of the line rate and half a millisecond per object: Mooncake's transfer engine moves 4.5 GB in 31.65 ms over
-    eight 200 Gb/s NICs, and much less when objects are small (kvcache-ai/Mooncake, transfer-engine benchmark).
-    """
-    return 0.5e-3 + size_bytes / (links * link_bytes_per_s * 0.7)

@@ -1,4 +1,4 @@
-"""Where a model lies on accelerators: pipeline, tensor, expert and data parallelism, and whether that fits.
+"""How a model is split over accelerators: pipeline, tensor, expert and data parallelism, and whether that divides.
 
 One worker spans `pp * tp * dp` accelerators. Attention is split over `tp` and repeated over `dp`; the routed experts
 of a stage are split over the stage's `tp * dp` accelerators as `ep` groups of `expert_tp` slices.
@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from plant.model.attention import GroupedAttention, LatentAttention, LinearAttention
 from plant.model.hardware import Hardware
-from plant.model.moe import Grouped, Latent, Linear, Model
+from plant.model.moe import Model
 
 
 class PlacementError(ValueError):
@@ -116,13 +117,13 @@ def check_placement(model: Model, hardware: Hardware, place: Placement) -> None:
         raise PlacementError("pp", f"pp={place.pp}: {model.name} has {model.layers} layers; at most pp={model.layers}")
     for group in model.attention:
         kinds = [group.heads]
-        if isinstance(group, Linear):
+        if isinstance(group, LinearAttention):
             kinds.append(group.key_heads)
         for heads in kinds:
-            if heads % place.tp and not (isinstance(group, Linear) and place.tp % heads == 0):
+            if heads % place.tp and not (isinstance(group, LinearAttention) and place.tp % heads == 0):
                 fits = divisors(heads, hardware.domain)
                 raise PlacementError("tp", f"tp={place.tp} does not divide {group.label}'s {heads} heads; fits: {fits}")
-        if isinstance(group, Grouped) and group.kv_heads % place.tp and place.tp % group.kv_heads:
+        if isinstance(group, GroupedAttention) and group.kv_heads % place.tp and place.tp % group.kv_heads:
             raise PlacementError("tp", f"tp={place.tp} neither divides nor multiplies {group.kv_heads} KV heads")
     if place.tp > hardware.domain:
         raise PlacementError("scale_up", f"tp={place.tp} is wider than the scale-up domain of {hardware.domain}")
@@ -138,7 +139,7 @@ def check_placement(model: Model, hardware: Hardware, place: Placement) -> None:
         raise PlacementError("ep", f"{place.expert_tp} slices do not divide an expert's {model.expert_ffn} columns")
     if place.tp % place.context_parallel:
         raise PlacementError("cp", f"cp={place.context_parallel} does not divide tp={place.tp}")
-    if place.context_parallel > 1 and not any(isinstance(group, Latent) for group in model.attention):
+    if place.context_parallel > 1 and not any(isinstance(group, LatentAttention) for group in model.attention):
         raise PlacementError("cp", f"cp={place.context_parallel}: {model.name} has no latent attention to shard")
 
 

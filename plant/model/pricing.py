@@ -1,4 +1,4 @@
-"""What tokens cost and what they earn: price of accelerator hours, and a price of tokens by interactivity (E16, E20).
+"""Cost of tokens from the price of accelerator hours, and their price by interactivity (essay, sections 16 and 20).
 
 A token that arrives fast is worth more than one that arrives in bulk: the price rises with tokens per second and user
 from a floor towards a ceiling,

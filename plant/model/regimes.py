@@ -1,4 +1,6 @@
-"""The four regimes as passes over arrays of points: prefill, midfill, decode attention, decode experts (E3).
+"""Seconds of a pass in the four regimes: prefill, midfill, decode attention, decode experts (essay, section 3).
+
+All functions take arrays of points.
 
 A pass through a worker takes
 
@@ -6,7 +8,7 @@ A pass through a worker takes
 
 With pp stages a token meets all of them; a full pipeline holds pp micro-batches, and its pace is that of the stage
 with the most layers: one token per sequence every pp x T_stage. Data-parallel ranks of one expert group walk in
-lock-step (E3.4), so `batch` is the busiest rank's.
+lock-step (essay, section 3.4), so `batch` is the busiest rank's.
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ import numpy.typing as npt
 from plant.model.hardware import Engine, Hardware
 from plant.model.kernels import Array, Machine, gemm
 from plant.model.layer import BF16, Operation, Setting, walk
-from plant.model.moe import Model, Precision
+from plant.model.moe import Model
 from plant.model.network import hand_off
 from plant.model.placement import Placement
+from plant.model.precision import Precision
 
 ArrayLike = npt.ArrayLike
 
@@ -46,7 +49,7 @@ class Pass(NamedTuple):
 def setting_of(
     model: Model, hardware: Hardware, engine: Engine, place: Placement, precision: Precision | None = None
 ) -> Setting:
-    """Join what does not change between points; the model's own precision unless another is given."""
+    """Return the setting of a grid of points; the precision of the model unless another is given."""
     return Setting(
         model=model, precision=precision or model.precision, machine=Machine.of(hardware, engine), place=place
     )
@@ -186,14 +189,9 @@ def _summed(step: Pass) -> Pass:
     )
 
 
-def bubble_ratio(pp: int, micro_batches: int) -> float:
-    """Return the idle share of a pipeline that is filled with `micro_batches` and drained."""
-    return (pp - 1) / (micro_batches + pp - 1)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intrusion:
-    """What a midfill does to a live decode pipeline (E6): seconds each stage stands idle or late, and the share lost.
+    """What a midfill does to a live decode pipeline (essay, section 6): delay, idle stage time, and the share lost.
 
     `stall_s` is the delay that every decoding sequence sees; `lost_ratio` the part of the pipeline's stage time
     between two such midfills that nobody uses, when they come every `period_s`.

@@ -1,4 +1,4 @@
-"""Tables on disk, named by a digest of everything that they depend on: the description and the equations' own text."""
+"""Cache of tables on disk, keyed by a digest of the description and of the source text of the equations."""
 
 from __future__ import annotations
 
@@ -16,14 +16,18 @@ import orjson
 
 from plant.model.kernels import Array
 
-_EQUATIONS = ("attention_ffn", "hardware", "kernels", "layer", "moe", "network", "regimes", "tables")
+# The files whose equations decide what stands in a table: an edit of any makes the tables on disk obsolete.
+_EQUATIONS = (
+    *("attention", "attention_ffn", "attention_kernels", "expert_kernels", "hardware", "kernels", "layer", "moe"),
+    *("network", "precision", "regimes", "tables"),
+)
 
 
 def cache_directory() -> Path:
     """Return where tables are kept: `STEADYFLOW_CACHE_DIR`, else the user's cache folder on this platform."""
-    own = os.environ.get("STEADYFLOW_CACHE_DIR")
-    if own:
-        return Path(own) / "tables"
+    directory = os.environ.get("STEADYFLOW_CACHE_DIR")
+    if directory:
+        return Path(directory) / "tables"
     if os.environ.get("XDG_CACHE_HOME"):
         return Path(os.environ["XDG_CACHE_HOME"]) / "steadyflow" / "tables"
     if sys.platform == "darwin":
@@ -55,7 +59,7 @@ def digest_of(*parts: object) -> str:
 def cached_arrays(digest: str, build: Callable[[], dict[str, Array]], *, enabled: bool = True) -> dict[str, Array]:
     """Return the arrays under `digest`, building and storing them when they are missing or damaged.
 
-    The file appears whole or not at all. A folder that cannot be written costs time, never the result.
+    The file is written under another name and renamed. A folder that cannot be written costs time, never the result.
     """
     if not enabled:
         return build()

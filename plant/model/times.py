@@ -1,4 +1,4 @@
-"""How long a step takes: the seam between the model of the hardware and the event loop.
+"""`StepTimes`, the interface through which the event loop asks how long decode steps and fill chunks take.
 
 A decode step of `batch` sequences holding `kv_tokens` positions takes `step_s(batch, kv_tokens)`, linear in
 `kv_tokens` at a fixed batch; each step adds one position per sequence. Then n steps and their inverse are closed forms:
@@ -87,15 +87,19 @@ def steps_within(first_s: float, growth_s: float, span_s: float) -> int:
         Seconds available.
     """
     limit_s = span_s * (1.0 + 1e-12)
-    if limit_s < first_s:
-        return 0
-    if growth_s <= 0.0:
-        steps = int(limit_s / first_s)
-    else:
-        b = first_s - 0.5 * growth_s
-        steps = int((math.sqrt(b * b + 2.0 * growth_s * limit_s) - b) / growth_s)
+    steps = approximate_steps(first_s, growth_s, limit_s)
     while (steps + 1) * first_s + growth_s * ((steps + 1) * steps * 0.5) <= limit_s:
         steps += 1
     while steps > 0 and steps * first_s + growth_s * (steps * (steps - 1) * 0.5) > limit_s:
         steps -= 1
     return steps
+
+
+def approximate_steps(first_s: float, growth_s: float, limit_s: float) -> int:
+    """Return the largest n with `n * first_s + growth_s * n (n - 1) / 2 <= limit_s`, up to rounding."""
+    if limit_s < first_s:
+        return 0
+    if growth_s <= 0.0:
+        return int(limit_s / first_s)
+    b = first_s - 0.5 * growth_s
+    return int((math.sqrt(b * b + 2.0 * growth_s * limit_s) - b) / growth_s)

@@ -1,4 +1,4 @@
-"""Seconds until a worker holds another model or placement, and the KV positions that then fit beside its weights.
+"""Seconds to load another model or placement onto a worker, and the KV positions that fit beside its weights.
 
     load = weights per accelerator / path rate + start-up
 
@@ -56,5 +56,5 @@ def kv_capacity_tokens(setting: Setting, slots: int) -> int:
     fixed = float(memory(setting, 0.0, 0.0).total)
     states = slots / place.dp * state_bytes_per_sequence(setting.model, setting.precision, place) / place.pp
     per_token = kv_bytes_per_token(setting.model, setting.precision, place) / place.pp
-    room = hardware.hbm_bytes - fixed - states
-    return max(int(room / per_token), 0) * place.dp
+    free_bytes = hardware.hbm_bytes - fixed - states
+    return max(int(free_bytes / per_token), 0) * place.dp

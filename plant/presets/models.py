@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from plant.model.moe import Grouped, Indexer, Latent, Linear, Model, Precision
+from plant.model.attention import GroupedAttention, Indexer, LatentAttention, LinearAttention
+from plant.model.moe import Model
+from plant.model.precision import Precision
 
 _HF = "huggingface.co/{}/config.json"
 _COUNT = "Hugging Face API, safetensors.total of {}"
@@ -17,7 +19,7 @@ _AUDIT = "shard headers of {} (packed values unpacked, scales left out)"
 DEEPSEEK_V3 = Model(
     name="deepseek-v3",
     width=7168,
-    attention=(Latent(layers=61, heads=128),),
+    attention=(LatentAttention(layers=61, heads=128),),
     experts=256,
     experts_per_token=8,
     expert_ffn=2048,
@@ -37,7 +39,7 @@ DEEPSEEK_V3 = Model(
 DEEPSEEK_V32 = replace(
     DEEPSEEK_V3,
     name="deepseek-v3.2",
-    attention=(Latent(layers=61, heads=128, indexer=Indexer(heads=64, head_dim=128, top_tokens=2048)),),
+    attention=(LatentAttention(layers=61, heads=128, indexer=Indexer(heads=64, head_dim=128, top_tokens=2048)),),
     published_total=685_355_329_792,
     count_source=_COUNT.format("deepseek-ai/DeepSeek-V3.2"),
     config_source=_HF.format("deepseek-ai/DeepSeek-V3.2"),
@@ -45,7 +47,7 @@ DEEPSEEK_V32 = replace(
 KIMI_K2 = Model(
     name="kimi-k2",
     width=7168,
-    attention=(Latent(layers=61, heads=64),),
+    attention=(LatentAttention(layers=61, heads=64),),
     experts=384,
     experts_per_token=8,
     expert_ffn=2048,
@@ -66,8 +68,8 @@ KIMI_K3 = Model(
     name="kimi-k3",
     width=7168,
     attention=(
-        Latent(layers=24, heads=96, gate=True),
-        Linear(layers=69, heads=96, key_heads=96, decay_rank=128),
+        LatentAttention(layers=24, heads=96, gate=True),
+        LinearAttention(layers=69, heads=96, key_heads=96, decay_rank=128),
     ),
     experts=896,
     experts_per_token=16,
@@ -96,8 +98,8 @@ KIMI_LINEAR = Model(
     name="kimi-linear-48b",
     width=2304,
     attention=(
-        Latent(layers=7, heads=32, q_rank=0),
-        Linear(layers=20, heads=32, key_heads=32, gate_rank=128, decay_rank=128),
+        LatentAttention(layers=7, heads=32, q_rank=0),
+        LinearAttention(layers=20, heads=32, key_heads=32, gate_rank=128, decay_rank=128),
     ),
     experts=256,
     experts_per_token=8,
@@ -117,7 +119,7 @@ KIMI_LINEAR = Model(
 QWEN3_235B = Model(
     name="qwen3-235b-a22b",
     width=4096,
-    attention=(Grouped(layers=94, heads=64, kv_heads=4),),
+    attention=(GroupedAttention(layers=94, heads=64, kv_heads=4),),
     experts=128,
     experts_per_token=8,
     expert_ffn=1536,
@@ -133,8 +135,8 @@ QWEN35_397B = Model(
     name="qwen3.5-397b-a17b",
     width=4096,
     attention=(
-        Grouped(layers=15, heads=32, kv_heads=2, head_dim=256, gate=True),
-        Linear(layers=45, heads=64, key_heads=16),
+        GroupedAttention(layers=15, heads=32, kv_heads=2, head_dim=256, gate=True),
+        LinearAttention(layers=45, heads=64, key_heads=16),
     ),
     experts=512,
     experts_per_token=10,
@@ -152,8 +154,8 @@ GPT_OSS_120B = Model(
     name="gpt-oss-120b",
     width=2880,
     attention=(
-        Grouped(layers=18, heads=64, kv_heads=8, head_dim=64),
-        Grouped(layers=18, heads=64, kv_heads=8, head_dim=64, window=128),
+        GroupedAttention(layers=18, heads=64, kv_heads=8, head_dim=64),
+        GroupedAttention(layers=18, heads=64, kv_heads=8, head_dim=64, window=128),
     ),
     experts=128,
     experts_per_token=4,
@@ -171,7 +173,7 @@ GPT_OSS_120B = Model(
 GLM_45 = Model(
     name="glm-4.5",
     width=5120,
-    attention=(Grouped(layers=92, heads=96, kv_heads=8),),
+    attention=(GroupedAttention(layers=92, heads=96, kv_heads=8),),
     experts=160,
     experts_per_token=8,
     expert_ffn=1536,
@@ -193,7 +195,7 @@ GLM_5 = Model(
     name="glm-5",
     width=6144,
     attention=(
-        Latent(
+        LatentAttention(
             layers=78,
             heads=64,
             q_rank=2048,
@@ -221,7 +223,7 @@ GLM_5 = Model(
 MINIMAX_M25 = Model(
     name="minimax-m2.5",
     width=3072,
-    attention=(Grouped(layers=62, heads=48, kv_heads=8),),
+    attention=(GroupedAttention(layers=62, heads=48, kv_heads=8),),
     experts=256,
     experts_per_token=8,
     expert_ffn=1536,

@@ -12,8 +12,9 @@ from plant.model.hardware import Engine, Hardware
 from plant.model.kernels import Array
 from plant.model.layer import Setting
 from plant.model.memory import Memory, largest_batch, memory, require_fit
-from plant.model.moe import Model, Precision
+from plant.model.moe import Model
 from plant.model.placement import Placement, PlacementError, check_placement, placements
+from plant.model.precision import Precision
 from plant.model.pricing import PriceCurve, cost_per_mtoken, value_per_gpu_hour
 from plant.model.regimes import Pass, decode, fill, setting_of
 

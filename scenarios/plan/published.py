@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from plant.model.moe import Precision
 from plant.model.placement import Placement
+from plant.model.precision import Precision
 
 FP8 = Precision()
 FP8_KV8 = Precision(kv_bytes=1.0)

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from plant.model.expert_kernels import distinct_experts
 from plant.model.hardware import Engine, Hardware
-from plant.model.kernels import Array, distinct_experts
+from plant.model.kernels import Array
 from plant.model.layer import Operation, Setting
 from plant.model.memory import largest_batch
 from plant.model.moe import Model

@@ -13,10 +13,11 @@ from pydantic import Field
 
 from plant.model.layer import Setting
 from plant.model.memory import memory, require_fit
-from plant.model.moe import FORMATS, Precision
 from plant.model.placement import Placement, PlacementError, check_placement
+from plant.model.precision import FORMATS, Precision
 from plant.model.regimes import setting_of
-from plant.model.tables import Speculation, StepTable, step_times
+from plant.model.step_table import StepTable
+from plant.model.tables import Speculation, step_times
 from plant.model.weight_loading import kv_capacity_tokens, reconfigure_s
 from scenarios.errors import UserError, nearest
 from scenarios.schema.base import ScenarioTable

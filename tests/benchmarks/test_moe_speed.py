@@ -10,7 +10,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from plant.model.placement import Placement
 from plant.model.regimes import decode, setting_of
-from plant.model.tables import StepTable, step_times
+from plant.model.step_table import StepTable
+from plant.model.tables import step_times
 from plant.presets.engines import ENGINES
 from plant.presets.hardware import HARDWARE
 from plant.presets.models import MODELS

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from plant.model.attention_ffn import SramPool
 from plant.model.energy import pass_energy
-from plant.model.kernels import Machine, distinct_experts, gemm, soft2, soft4
+from plant.model.expert_kernels import distinct_experts
+from plant.model.kernels import Machine, gemm, soft2, soft4
 from plant.model.layer import Setting
-from plant.model.moe import FORMATS
-from plant.model.network import all_reduce, blob_transfer_s, dispatch_combine
+from plant.model.network import all_reduce, dispatch_combine
 from plant.model.placement import Placement
-from plant.model.regimes import bubble_ratio, decode, fill, midfill_intrusion, run_pass, setting_of
+from plant.model.precision import FORMATS
+from plant.model.regimes import decode, fill, midfill_intrusion, run_pass, setting_of
 from plant.presets.engines import ENGINES
 from plant.presets.hardware import HARDWARE
 from plant.presets.models import MODELS
@@ -102,9 +103,9 @@ def test_the_parts_of_a_pass_sum_to_its_seconds(model: str, batch: int, context:
 
 def test_points_of_an_array_equal_points_alone() -> None:
     setting = at("glm-5", tp=8)
-    whole = decode(setting, [1.0, 32.0], [4096.0, 65_536.0]).tpot_s
+    together = decode(setting, [1.0, 32.0], [4096.0, 65_536.0]).tpot_s
     for i, (b, c) in enumerate(((1.0, 4096.0), (32.0, 65_536.0))):
-        assert float(decode(setting, b, c).tpot_s) == pytest.approx(float(whole[i]), rel=1e-12)
+        assert float(decode(setting, b, c).tpot_s) == pytest.approx(float(together[i]), rel=1e-12)
 
 
 def test_batching_leaves_the_intensity_of_attention_alone_and_raises_that_of_experts() -> None:
@@ -126,11 +127,11 @@ def test_midfill_of_a_compressed_model_is_bound_by_products_not_by_reading_its_c
     op = next(o for o in operations(at("deepseek-v3", tp=4), 1, 1024, 127_000, fill=True) if o.name == "MLA core")
     reading = float(op.cost.hbm_bytes) / GB200.hbm_bytes_per_s
     assert float(op.cost.seconds) > 20 * reading
-    assert 1e3 < float(op.cost.flops / op.cost.hbm_bytes) < 1e5  # "thousands of ops per byte" (E3.2)
+    assert 1e3 < float(op.cost.flops / op.cost.hbm_bytes) < 1e5  # "thousands of ops per byte" (essay, section 3.2)
 
 
 def test_a_layer_takes_fifty_microseconds_to_a_millisecond() -> None:
-    # E22: 50 us to 1 ms a layer over 60 layers is 15 to 300 tokens per second.
+    # Essay, section 22: 50 us to 1 ms a layer over 60 layers is 15 to 300 tokens per second.
     rates = [1 / (60 * layer_s) for layer_s in (50e-6, 1e-3)]
     assert rates == pytest.approx([300, 15], rel=0.12)
     for batch in (1.0, 64.0, 256.0):
@@ -139,15 +140,9 @@ def test_a_layer_takes_fifty_microseconds_to_a_millisecond() -> None:
 
 
 def test_every_pipeline_stage_adds_a_hand_off_and_a_full_pipe_keeps_its_throughput() -> None:
-    one, four = (decode(at("deepseek-v3", pp=pp, tp=8), 8.0, 8192.0) for pp in (1, 4))
-    assert 0 < float(four.step.seconds - one.step.seconds) < 100e-6
-    assert float(four.tokens_per_s_per_gpu) == pytest.approx(float(one.tokens_per_s_per_gpu), rel=0.06)
-
-
-def test_the_bubble_of_a_filled_pipe_is_p_minus_one_over_m_plus_p_minus_one() -> None:
-    assert bubble_ratio(4, 1) == pytest.approx(0.75)
-    assert bubble_ratio(4, 13) == pytest.approx(3 / 16)
-    assert bubble_ratio(1, 5) == 0.0
+    single, four = (decode(at("deepseek-v3", pp=pp, tp=8), 8.0, 8192.0) for pp in (1, 4))
+    assert 0 < float(four.step.seconds - single.step.seconds) < 100e-6
+    assert float(four.tokens_per_s_per_gpu) == pytest.approx(float(single.tokens_per_s_per_gpu), rel=0.06)
 
 
 def test_a_midfill_in_a_live_decode_pipeline_leaves_the_other_stages_idle() -> None:
@@ -155,7 +150,7 @@ def test_a_midfill_in_a_live_decode_pipeline_leaves_the_other_stages_idle() -> N
     block = float(fill(setting, 1024.0, 127_000.0).step.seconds)
     step = float(decode(setting, 8.0, 127_000.0).step.seconds)
     gap = midfill_intrusion(block, step, 4, period_s=1.0)
-    assert gap.stage_fill_s > 2 * gap.stage_decode_s  # a midfill holds a stage much longer than decode (E6)
+    assert gap.stage_fill_s > 2 * gap.stage_decode_s  # longer than decode (essay, section 6)
     assert gap.lost_ratio == pytest.approx(3 * (gap.stage_fill_s - gap.stage_decode_s))
     assert midfill_intrusion(step, step, 4, period_s=1.0).lost_ratio == 0.0
 
@@ -166,9 +161,9 @@ def test_the_three_network_levels_are_told_apart() -> None:
     assert GB200.level(72) == "scale_up"
     times = [float(all_reduce(machine, np.asarray(1e6), n).seconds) for n in (8, 16)]
     assert times[1] > 2 * times[0]
-    own = replace(b200, backbone_bytes_per_s=200e9)
-    assert own.bytes_per_s(64) == 200e9
-    assert own.bytes_per_s(128) == own.nic_bytes_per_s
+    with_backbone = replace(b200, backbone_bytes_per_s=200e9)
+    assert with_backbone.bytes_per_s(64) == 200e9
+    assert with_backbone.bytes_per_s(128) == with_backbone.nic_bytes_per_s
 
 
 def test_a_token_visits_each_remote_rank_once_inside_the_domain_and_each_island_once_across() -> None:
@@ -213,9 +208,9 @@ def test_speculation_pays_for_its_rows_and_divides_by_what_is_accepted() -> None
 
 
 def test_context_parallelism_shards_the_cache_of_latent_attention() -> None:
-    one = run_pass(at("deepseek-v3", tp=8), 16.0, 1.0, 100_000.0, fill=False)
+    unsharded = run_pass(at("deepseek-v3", tp=8), 16.0, 1.0, 100_000.0, fill=False)
     cut = run_pass(at("deepseek-v3", tp=8, context_parallel=8), 16.0, 1.0, 100_000.0, fill=False)
-    assert float(cut.hbm_bytes) < float(one.hbm_bytes)
+    assert float(cut.hbm_bytes) < float(unsharded.hbm_bytes)
 
 
 def test_all_in_energy_exceeds_dynamic_energy_and_stays_below_full_power() -> None:
@@ -241,7 +236,7 @@ def test_experts_in_sram_need_thousands_of_chips_and_free_the_accelerators() -> 
 
     k3 = MODELS["kimi-k3"]
     bank = k3.weight_bytes()["experts"]
-    assert 6000 < SramPool().chips(bank) < 8000  # "you need a huge number of accelerators" (E3.4)
+    assert 6000 < SramPool().chips(bank) < 8000  # "you need a huge number of accelerators" (essay, section 3.4)
     here, apart = (setting_of(k3, GB200, FUSED, Placement(tp=1, dp=16, remote_experts=r)) for r in (False, True))
     assert memory(here, 1.0, 8192.0).experts > 50e9
     assert memory(apart, 1.0, 8192.0).experts == 0.0
@@ -249,7 +244,3 @@ def test_experts_in_sram_need_thousands_of_chips_and_free_the_accelerators() -> 
     assert float(decode(apart, 1.0, 8192.0).tpot_s) < float(decode(here, 1.0, 8192.0).tpot_s)
     sent = [float(run_pass(apart, b, 1.0, 8192.0, fill=False).link_bytes["scale_out"]) for b in (1.0, 100.0)]
     assert sent[1] == pytest.approx(100 * sent[0])
-
-
-def test_a_blob_striped_over_eight_links_moves_as_mooncake_measured() -> None:
-    assert blob_transfer_s(4.5e9, 8, 25e9) == pytest.approx(31.65e-3, rel=0.05)

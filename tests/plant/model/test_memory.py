@@ -1,4 +1,4 @@
-"""Placements that divide and fit, those that do not and what would, and the memory laws of E8 and E14."""
+"""Placements that fit, messages for those that do not, and the memory laws of the essay (sections 8 and 14)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_nonsense_is_refused_in_one_line(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "hardware", "said"),
+    ("place", "hardware", "message"),
     [
         (Placement(tp=7), GB200, "tp=7 does not divide MLA's 96 heads; fits: [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48]"),
         (Placement(tp=16), B200, "tp=16 is wider than the scale-up domain of 8"),
@@ -55,10 +55,10 @@ def test_nonsense_is_refused_in_one_line(text: str) -> None:
     ],
     ids=lambda v: v if isinstance(v, str) else "",
 )
-def test_widths_that_do_not_divide_say_what_would(place: Placement, hardware: object, said: str) -> None:
+def test_widths_that_do_not_divide_say_what_would(place: Placement, hardware: object, message: str) -> None:
     with pytest.raises(PlacementError) as caught:
         check_placement(K3, hardware, place)  # type: ignore[arg-type]  # parametrised values are objects to mypy
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_grouped_heads_are_repeated_beyond_their_number_but_not_torn() -> None:
@@ -107,7 +107,7 @@ def test_latent_cache_repeats_on_tensor_ranks_unless_sharded_and_grouped_cache_d
 
 
 def test_the_essay_s_stage_of_four_to_five_hundred_gigabytes() -> None:
-    # E14: 2 M tokens at 70 kB, doubled, beside the weights of a stage and its working set.
+    # Essay, section 14: 2 M tokens at 70 kB, doubled, beside the weights of a stage and its working set.
     kv = 2e6 * V3.kv_bytes_per_token()
     assert kv == pytest.approx(140e9, rel=0.01)
     weights = sum(V3.weight_bytes().values()) / 4
@@ -134,7 +134,7 @@ def test_eight_s_inequality() -> None:
 
 
 def test_k3_as_released_cannot_lie_below_eighty_gigabytes_with_an_attention_instance_per_gpu() -> None:
-    # E23's Figure 28 shows most points below ~80 GB; bf16 non-expert weights alone are 113 GB.
+    # Figure 28 of the essay (section 23) shows most points below ~80 GB; bf16 non-expert weights alone are 113 GB.
     place = Placement(dp=64)
     released = memory(setting_of(K3, GB200, ENGINE, place), 0.0, 0.0)
     eight = memory(setting_of(MODELS["kimi-k3-fp8dense"], GB200, ENGINE, place), 0.0, 0.0)
@@ -148,10 +148,10 @@ def test_uneven_stages_are_paced_by_the_fullest() -> None:
 
 
 def test_every_enumerated_placement_has_its_accelerators_in_range() -> None:
-    found = list(placements(K3, range(16, 65)))
-    assert len(found) > 250
-    assert all(p.gpus in range(16, 65) and p.tp <= 8 for p in found)
-    assert len({p.label() for p in found}) == len(found)
+    candidates = list(placements(K3, range(16, 65)))
+    assert len(candidates) > 250
+    assert all(p.gpus in range(16, 65) and p.tp <= 8 for p in candidates)
+    assert len({p.label() for p in candidates}) == len(candidates)
 
 
 def test_a_batch_array_gives_an_array_of_memory() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from plant.model.expert_kernels import distinct_experts
 from plant.model.huggingface import ConfigError, load_config, model_from_config
-from plant.model.kernels import distinct_experts
-from plant.model.moe import Precision
+from plant.model.precision import Precision
 from plant.presets.models import MODELS
 from scenarios.plan.counts import count_rows
 
@@ -182,7 +182,7 @@ def test_the_quantisation_of_a_config_sets_the_formats() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "message"),
     [
         ({"architectures": ["LlamaForCausalLM"]}, "architecture LlamaForCausalLM is not supported; supported: "),
         ({}, "architecture none given is not supported"),
@@ -190,10 +190,10 @@ def test_the_quantisation_of_a_config_sets_the_formats() -> None:
         ({**V32, "quantization_config": {"quant_method": "gguf"}}, "quantization method 'gguf' is not supported"),
     ],
 )
-def test_a_config_that_cannot_be_read_says_what_would_be_right(config: dict[str, object], said: str) -> None:
+def test_a_config_that_cannot_be_read_says_what_would_be_right(config: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         model_from_config(config, "x")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from plant.model.placement import Placement, PlacementError
 from plant.model.regimes import decode, run_pass, setting_of
+from plant.model.step_table import StepTable
 from plant.model.table_cache import cache_directory, cached_arrays, digest_of
-from plant.model.tables import STEP_ERROR_RATIO, Speculation, StepTable, step_times
+from plant.model.tables import STEP_ERROR_RATIO, Speculation, step_times
 from plant.model.times import StepTimes
 from plant.presets.engines import ENGINES
 from plant.presets.hardware import HARDWARE
@@ -213,7 +214,7 @@ def test_a_scenario_s_times_build_a_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"model": "kimi-k4"}, "times.model: `kimi-k4` is unknown (did you mean `kimi-k3`?)"),
         ({"hardware": "gb200-nv72"}, "times.hardware: `gb200-nv72` is unknown (did you mean `gb200-nvl72`?)"),
@@ -224,11 +225,11 @@ def test_a_scenario_s_times_build_a_table() -> None:
         ({"model": None, "config": Path("nowhere")}, "times.config: nowhere: No such file"),
     ],
 )
-def test_mistakes_in_a_scenario_s_times_are_one_line(changes: dict[str, object], said: str) -> None:
+def test_mistakes_in_a_scenario_s_times_are_one_line(changes: dict[str, object], message: str) -> None:
     given: dict[str, object] = {"kind": "moe", "model": "kimi-k3", "hardware": "gb200-nvl72", **changes}
     with pytest.raises(UserError) as caught:
         build_moe_times(MoeTimes(**given))  # type: ignore[arg-type]  # fields as a mapping
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -1,0 +1,157 @@
+"""Cost of the attention kernels: latent, grouped-query and linear attention, and the sparse indexer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from plant.model.attention import GroupedAttention, Indexer, LatentAttention, LinearAttention
+from plant.model.kernels import Array, Cost, Machine, gemm, soft2
+from plant.model.precision import FORMATS
+
+_BF16 = FORMATS["bf16"]
+
+
+def latent_decode(
+    machine: Machine,
+    group: LatentAttention,
+    *,
+    width: int,
+    tp: int,
+    shards: int,
+    kv_bytes: float,
+    batch: Array,
+    new: Array,
+    cached: Array,
+) -> Cost:
+    """Return absorbed latent attention: KV read once for all heads and repeated on every tensor rank but the shards.
+
+    Parameters
+    ----------
+    batch, new, cached : array
+        Sequences per data-parallel rank, new tokens and cached positions of each.
+    """
+    hardware = machine.hardware
+    launch = machine.launch_ratio * hardware.launch.attention_s
+    seen = cached + 0.5 * new
+    if group.indexer:
+        seen = np.minimum(seen, group.indexer.top_tokens)
+    moved = (batch * (seen + 0.5 * new)) * ((group.kv_rank + group.rope_dim) * kv_bytes / shards)
+    flops = (batch * new * seen) * (2.0 * group.heads / tp * (2 * group.kv_rank + group.rope_dim))
+    index = 1 if kv_bytes < 1.5 else 0
+    compute = flops / (hardware.flops_per_s[index] * hardware.shares.decode_math)
+    # A sparse gather reads scattered 576-value rows; half of the streaming share is what the DSA tables show.
+    stream = hardware.shares.kv_stream * (0.5 if group.indexer else 1.0)
+    memory = moved / (hardware.hbm_bytes_per_s * stream)
+    core = Cost(launch + soft2(compute, memory), flops, moved)
+    return core + indexer(machine, group, width, batch, new, cached) if group.indexer else core
+
+
+def indexer(machine: Machine, group: LatentAttention, width: int, batch: Array, new: Array, cached: Array) -> Cost:
+    """Return the sparse indexer: its projections, the fp8 scores of every position, and the selection."""
+    hardware, i = machine.hardware, _indexer_of(group)
+    tokens = batch * new
+    projections = gemm(machine, tokens, group.q_rank, i.heads * i.head_dim, _BF16)
+    projections = projections + gemm(machine, tokens, width, i.head_dim + i.heads, _BF16)
+    seen = cached + 0.5 * new
+    moved = (batch * (cached + new)) * i.bytes_per_token
+    flops = (tokens * seen) * (2.0 * i.heads * i.head_dim)
+    score = soft2(flops / (hardware.flops_per_s[1] * 0.35), moved / (hardware.hbm_bytes_per_s * 0.6))
+    # Scores are written in float32 and read twice by the radix selection.
+    select = (tokens * seen) * 12.0
+    launches = 3.0 * machine.launch_ratio * hardware.launch.attention_s
+    seconds = launches + score + select / (hardware.hbm_bytes_per_s * 0.5)
+    return projections + Cost(seconds, flops, moved + select)
+
+
+def _indexer_of(group: LatentAttention) -> Indexer:
+    assert group.indexer is not None
+    return group.indexer
+
+
+def latent_fill(
+    machine: Machine,
+    group: LatentAttention,
+    *,
+    width: int,
+    tp: int,
+    kv_bytes: float,
+    batch: Array,
+    new: Array,
+    cached: Array,
+) -> Cost:
+    """Return latent attention over a block of new tokens: the cheaper of absorbed and expanded form.
+
+    The expanded form pays to project the cached latents up to keys and values; that second term decides midfill.
+    """
+    hardware = machine.hardware
+    launch = machine.launch_ratio * hardware.launch.attention_s
+    tokens, seen = batch * new, cached + 0.5 * new
+    heads = group.heads / tp
+    moved = (batch * (cached + new)) * ((group.kv_rank + group.rope_dim) * kv_bytes)
+    memory = moved / (hardware.hbm_bytes_per_s * hardware.shares.kv_stream)
+    kept = np.minimum(seen, group.indexer.top_tokens) if group.indexer else seen
+    absorbed = (tokens * kept) * (2.0 * heads * (2 * group.kv_rank + group.rope_dim))
+    index = 1 if kv_bytes < 1.5 else 0
+    t_absorbed = soft2(absorbed / (hardware.flops_per_s[index] * hardware.shares.decode_math), memory)
+    if group.indexer:
+        core = Cost(launch + t_absorbed, absorbed, moved)
+        return core + indexer(machine, group, width, batch, new, cached)
+    expanded = (tokens * seen) * (2.0 * heads * (group.nope_dim + group.rope_dim + group.value_dim))
+    raised = (batch * cached) * (2.0 * group.kv_rank * heads * (group.nope_dim + group.value_dim))
+    bf16 = hardware.flops_per_s[0]
+    t_expanded = soft2(
+        expanded / (bf16 * hardware.shares.fill_math) + raised / (bf16 * hardware.shares.gemm_math[0]), memory
+    )
+    cheaper = t_absorbed < t_expanded
+    flops = np.where(cheaper, absorbed, expanded + raised)
+    return Cost(launch + np.minimum(t_absorbed, t_expanded), flops, moved)
+
+
+def grouped_core(
+    machine: Machine,
+    group: GroupedAttention,
+    tp: int,
+    kv_bytes: float,
+    fill: bool,
+    batch: Array,
+    new: Array,
+    cached: Array,
+) -> Cost:
+    """Return grouped-query attention, in decode or over a block of new tokens."""
+    hardware = machine.hardware
+    launch = machine.launch_ratio * hardware.launch.attention_s
+    seen, held = cached + 0.5 * new, cached + new
+    if group.window:
+        seen, held = np.minimum(seen, group.window), np.minimum(held, group.window + new)
+    kv_heads = max(group.kv_heads / tp, 1.0)
+    moved = (batch * held) * (2.0 * group.head_dim * kv_heads * kv_bytes)
+    flops = (batch * new * seen) * (4.0 * group.heads / tp * group.head_dim)
+    if fill:
+        rate = hardware.flops_per_s[0] * hardware.shares.fill_math
+    else:
+        rate = hardware.flops_per_s[1 if kv_bytes < 1.5 else 0] * hardware.shares.decode_math
+    memory = moved / (hardware.hbm_bytes_per_s * hardware.shares.kv_stream)
+    return Cost(launch + soft2(flops / rate, memory), flops, moved)
+
+
+def linear_core(
+    machine: Machine, group: LinearAttention, tp: int, state_bytes: float, fill: bool, batch: Array, new: Array
+) -> Cost:
+    """Return linear attention: the state read and written per token in decode, chunks of the block in fill.
+
+    The fill rate is FlashKDA's and its convolution's, scaled to the heads, times the engine's own ratio.
+    """
+    hardware = machine.hardware
+    tokens = batch * new
+    heads = group.heads / tp
+    matrix = heads * group.key_dim * group.value_dim
+    flops = tokens * (8.0 * matrix)
+    if fill:
+        chunk_s = hardware.launch.linear_fill_s_per_token * heads / 96.0 * machine.engine.linear_fill_ratio
+        moved = tokens * (heads * 2.0 * (2 * group.key_dim + 2 * group.value_dim)) + batch * (
+            2.0 * matrix * state_bytes
+        )
+        return Cost(machine.launch_ratio * 3.0 * hardware.launch.gemm_s + tokens * chunk_s, flops, moved)
+    moved = tokens * (2.0 * matrix * state_bytes)
+    stream = moved / (hardware.hbm_bytes_per_s * hardware.shares.state_stream)
+    return Cost(machine.launch_ratio * 3.0 * hardware.launch.gemm_s + stream, flops, moved)

@@ -30,6 +30,7 @@ LAYERS = (
     ("build",),
     ("schema", "workloads", "library"),
     ("writing",),
+    ("commentary",),
     ("errors",),
 )
 FILE_LINES, FUNCTION_LINES = 350, 70

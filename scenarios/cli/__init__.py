@@ -25,6 +25,7 @@ from scenarios.cli import (
     sweep,
     trace,
 )
+from scenarios.cli.logging_options import logs
 from scenarios.errors import Interrupted, UserError
 from scenarios.writing import reason
 
@@ -41,17 +42,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.command()(demo.demo)
-app.command()(run.run)
-app.command()(compare.compare)
+app.command()(logs(demo.demo))
+app.command()(logs(run.run))
+app.command()(logs(compare.compare))
 app.command()(report.report)
-app.command()(analyze.analyze)
-app.command()(identify.identify)
+app.command()(logs(analyze.analyze))
+app.command()(logs(identify.identify))
 app.command()(judge.judge)
-app.command()(sweep.sweep)
+app.command()(logs(sweep.sweep))
 app.command(name="check-policy")(check_policy.check_policy)
-app.command()(suite.suite)
-app.command()(leaderboard.leaderboard)
+app.command()(logs(suite.suite))
+app.command()(logs(leaderboard.leaderboard))
 app.command(name="list")(library.list_scenarios)
 app.add_typer(trace.app, name="trace")
 app.add_typer(plan.app, name="plan")

@@ -13,7 +13,7 @@ from scenarios.analyze.analysis import MEASURED, Analysis, needs_plant
 from scenarios.analyze.analysis import analyze as analyze_candidates
 from scenarios.analyze.scaling import Startup, undeclared
 from scenarios.build.plants import declared
-from scenarios.cli.common import bar, print_json, quiet
+from scenarios.cli.common import bar, log_progress, print_json, quiet
 from scenarios.cli.identify import KEPT
 from scenarios.errors import UserError, nearest
 from scenarios.identify.cache import cached, cached_startup
@@ -54,6 +54,11 @@ def analyze(
     startups = {name: _started(scenario, name) for name in undeclared(scenario)}
     with bar("of", total=len(scenario.candidates) * seeds, quiet=quiet(as_json) or not verify) as (progress, task):
         progress.update(task, description=scenario.title)
+
+        def done(count: int, total: int) -> None:
+            log_progress(count, total, "analyze: run")
+            progress.update(task, completed=count, of=f"{count} of {total} runs")
+
         found = analyze_candidates(
             scenario,
             identified=None if known is None else known.model(),
@@ -64,7 +69,7 @@ def analyze(
             verify=verify,
             seeds=seeds,
             jobs=jobs or os.cpu_count() or 1,
-            done=lambda done, total: progress.update(task, completed=done, of=f"{done} of {total} runs"),
+            done=done,
         )
     if as_json:
         print_json({one.candidate: one.to_json() for one in found})

@@ -12,6 +12,7 @@ import orjson
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from scenarios import commentary
 from scenarios.build.conversations import facts
 from scenarios.cli.options import unwritable
 from scenarios.errors import UserError
@@ -54,8 +55,13 @@ def bar(*columns: str, total: float, quiet: bool) -> Iterator[tuple[Progress, Ta
 
 
 def quiet(as_json: bool) -> bool:
-    """Tell whether a bar would only be noise: machine output, or no terminal."""
-    return as_json or not sys.stderr.isatty()
+    """Tell whether a progress bar would only disturb: machine output, no terminal, or log lines in its place."""
+    return as_json or commentary.enabled() or not sys.stderr.isatty()
+
+
+def log_progress(done: int, total: int, unit: str, **details: object) -> None:
+    """Log that one more unit of a long command has finished."""
+    commentary.log("info", f"{unit} finished", done=done, total=total, **details)
 
 
 def print_repairs(scenario: Scenario) -> None:

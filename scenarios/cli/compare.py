@@ -13,7 +13,7 @@ import typer
 from scenarios.analyze.analysis import beside
 from scenarios.build.conversations import with_trace
 from scenarios.build.laws.file import with_policy_file
-from scenarios.cli.common import bar, free_folder, print_checks, print_json, print_repairs, quiet
+from scenarios.cli.common import bar, free_folder, log_progress, print_checks, print_json, print_repairs, quiet
 from scenarios.cli.options import new_folder
 from scenarios.cli.run import refuse_empty
 from scenarios.compare.compare import Comparison
@@ -81,12 +81,17 @@ def compared(scenario: Scenario, *, seeds: int, jobs: int | None, out: Path | No
     runs = seeds * len(scenario.candidates)
     with bar("of", total=runs, quiet=silent) as (progress, task):
         progress.update(task, description=scenario.title)
+
+        def done(count: int, total: int) -> None:
+            log_progress(count, total, "compare: run")
+            progress.update(task, completed=count, of=f"{count} of {total} runs")
+
         found = compare_candidates(
             scenario,
             seeds=seeds,
             jobs=jobs or os.cpu_count() or 1,
             out=out,
-            done=lambda done, total: progress.update(task, completed=done, of=f"{done} of {total} runs"),
+            done=done,
         )
     for name, summaries in found.summaries.items():
         for summary in summaries:

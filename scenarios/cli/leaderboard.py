@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from scenarios.cli.common import bar, print_json, quiet
+from scenarios.cli.common import bar, log_progress, print_json, quiet
 from scenarios.errors import UserError
 from scenarios.leaderboard.ranking import RankedPolicy, ranked
 from scenarios.report.table import fitted
@@ -37,6 +37,7 @@ def leaderboard(
             progress.update(task, run=f"seed {k + 1} of {seeds}")
             rows.append(run_suite(chosen, jobs=jobs or os.cpu_count() or 1, seed_offset=k))
             progress.update(task, completed=k + 1)
+            log_progress(k + 1, seeds, "leaderboard: seed")
     for row in rows[0]:
         if row.skipped is not None:
             typer.echo(f"{row.scenario}/{row.candidate}: skipped, {row.skipped}", err=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from scenarios.cli.common import bar, free_folder, print_json, quiet
+from scenarios.cli.common import bar, free_folder, log_progress, print_json, quiet
 from scenarios.cli.options import new_file
 from scenarios.report.terminal import terminal
 from scenarios.suite.execute import Row, run_suite
@@ -34,11 +34,12 @@ def suite(
     if out is None and not as_json:
         out = free_folder("suite") / "suite.html"
     with bar("run", total=1.0, quiet=quiet(as_json)) as (progress, task):
-        rows = run_suite(
-            chosen,
-            jobs=jobs or os.cpu_count() or 1,
-            done=lambda n, total, name: progress.update(task, completed=n, total=total, run=f"{n} of {total}: {name}"),
-        )
+
+        def done(count: int, total: int, name: str) -> None:
+            log_progress(count, total, "suite: run", last=name)
+            progress.update(task, completed=count, total=total, run=f"{count} of {total}: {name}")
+
+        rows = run_suite(chosen, jobs=jobs or os.cpu_count() or 1, done=done)
     if as_json:
         print_json({"rows": [row.to_json() for row in rows], "ok": all(row.ok for row in rows)})
     else:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from scenarios.analyze import analyze
-from scenarios.cli.common import RUNS, bar, print_json, quiet
+from scenarios.cli.common import RUNS, bar, log_progress, print_json, quiet
 from scenarios.cli.options import new_folder, unwritable
 from scenarios.errors import Interrupted, UserError
 from scenarios.schema.load import find, load
@@ -49,6 +49,7 @@ def sweep(
 
         def tell(done: int, total: int) -> None:
             reached[0] = (done, total)
+            log_progress(done, total, "sweep: point")
             progress.update(task, completed=done, total=total, of=f"{done} of {total} points")
 
         progress.update(task, description=load(file, sets or ()).title)

@@ -21,7 +21,7 @@ from plant.cluster import Cluster
 from plant.workers.pool_counters import Pool
 from scenarios.build import assemble, conversations, loop_separation, plants
 from scenarios.errors import UserError, nearest
-from scenarios.run import metrics
+from scenarios.run import logged, metrics
 from scenarios.run.kv import TierWatch, kv_figures
 from scenarios.run.load import load
 from scenarios.run.plant_estimate import measured
@@ -89,7 +89,21 @@ def run(
     if name not in names:
         raise UserError(f"no candidate {name}{nearest(name, names)}; there are {', '.join(names)}")
     seed = scenario.seed if seed is None else seed
-    chosen = scenario.candidate(name)
+    logged.started(scenario.horizon_s, scenario=scenario.title, candidate=name, seed=seed)
+    done = _recorded(scenario, scenario.candidate(name), seed, out, rate, progress)
+    logged.ended(done.summary, scenario=scenario.title, candidate=name, seed=seed)
+    return done
+
+
+def _recorded(
+    scenario: Scenario,
+    chosen: Candidate,
+    seed: int,
+    out: Path | None,
+    rate: float | None,
+    progress: Callable[[Progress], None] | None,
+) -> Run:
+    name = chosen.name
     if out is None:
         memory = MemorySink()
         ended = _simulate(scenario, chosen, seed, memory, rate, progress)
@@ -118,6 +132,7 @@ def _simulate(
     rate: float | None,
     progress: Callable[[Progress], None] | None,
 ) -> Ended:
+    sink = logged.watched(sink, candidate=candidate.name, seed=seed)
     began = time.process_time()
     if isinstance(scenario.plant, FluidPlant):
         fluid = assemble.fluid(scenario, candidate)

@@ -76,7 +76,7 @@ class RoutedTransfer:
         for link in route:
             flow = link.enter(size_bytes, self, now)
             self._flows.append(flow)
-            end_s = flow[3]
+            end_s = flow.end_s
             if end_s == math.inf:
                 callers += 1
             elif end_s > least_s:
@@ -103,14 +103,14 @@ class RoutedTransfer:
     def _due_s(self, now: float) -> float:
         due_s = self._floor_s
         for link, flow in zip(self.route, self._flows):
-            due_s = max(due_s, link.foresee(flow, now))
+            due_s = max(due_s, link.predict_s(flow, now))
         return due_s + self._latency_s
 
     def _wait(self, due_s: float) -> None:
         if due_s < math.inf:
             self._entry = self._clock.at(due_s, self._check, None)
 
-    def passed(self, _: None) -> None:
+    def passed(self) -> None:
         """A link has carried it: once the last that calls has, it can be there after its latency."""
         self._callers = callers = self._callers - 1
         if not callers:
@@ -140,8 +140,8 @@ class RoutedTransfer:
 
     def left_source_s(self) -> float:
         """Return when the last byte left the first link, or will."""
-        end_s: float = self._flows[0][3]
-        return end_s if self._sure else self.route[0].foresee(self._flows[0], self._clock.now())
+        first = self._flows[0]
+        return first.end_s if self._sure else self.route[0].predict_s(first, self._clock.now())
 
     def reroute(self) -> bool:
         """Send the rest another way if a link of this one has stopped and another is open; tell whether it was sent."""

@@ -1,7 +1,8 @@
-"""Links that few share, and that need no timer: they say when a flow will end, instead of calling when it has.
+"""Links with few flows and no timer: they predict when a flow will end instead of calling when it has.
 
-The same processor sharing as `plant.links`, without a cap for one flow. A flow that is alone on its link, as most are,
-costs a comparison and a list. Where several are, owners are told that an end has moved, and ask when the time comes.
+The same processor sharing as `plant.links.shared_link`, without a cap for one flow. A flow that is alone on its link,
+as most are, costs a comparison and one object. Where several are, their owners hear that an end has moved, and ask
+again when the time comes.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import math
 from math import fsum
 
 from orchestrator.clock import Clock
-from plant.links.shared_link import ROUNDING, Flow, Link, Owner
+from plant.links.shared_link import ROUNDING, Flow, FlowOwner, Link
 
 
 class LazyLink(Link):
-    """A link that knows beforehand when its flows end.
+    """A link that predicts the ends of its flows.
 
     Parameters
     ----------
@@ -28,45 +29,44 @@ class LazyLink(Link):
 
     def __init__(self, clock: Clock, bytes_per_s: float) -> None:
         super().__init__(clock, bytes_per_s)
-        self._solo: Flow | None = None  # the only flow, and not yet in the heap
+        self._solo: Flow | None = None  # the only flow, not yet in the heap; its sequence is the last one given
 
-    def enter(self, size_bytes: float, owner: Owner, now: float) -> Flow:
-        """Add a flow now. Return a handle for `leave`; its fourth field is the earliest that it may end."""
+    def enter(self, size_bytes: float, owner: FlowOwner, now: float) -> Flow:
+        """Add a flow now; its `end_s` is the earliest that it may end."""
         solo, rate = self._solo, self.rate_bytes_per_s
-        if solo is not None and solo[3] <= now:  # the link is idle: one after the other has it alone
-            solo[2] = None
-            self.moved_bytes += solo[4]
+        if solo is not None and solo.end_s <= now:  # the link is idle: one after the other has it alone
+            solo.owner = None
+            self.moved_bytes += solo.size_bytes
             self._at_s = now
-            self._solo = flow = [size_bytes, solo[1], owner, now + size_bytes / rate, size_bytes]
+            self._solo = flow = Flow(size_bytes, size_bytes, now + size_bytes / rate, owner)
             return flow
         self._bring_up(now)
         self._sequence += 1
         self.live += 1
         end_s = now + size_bytes / rate if rate > 0.0 else now
-        flow = [self._served + size_bytes, self._sequence, owner, end_s, size_bytes]
+        flow = Flow(self._served + size_bytes, size_bytes, end_s, owner)
         if self.live == 1 and rate > 0.0:
             self._solo = flow
             return flow
-        heapq.heappush(self._flows, flow)
-        for other in self._flows:
-            if other[2] is not None:
-                other[2].delayed()
+        heapq.heappush(self._flows, (flow.tag_bytes, self._sequence, flow))
+        for _, _, other in self._flows:
+            if other.owner is not None:
+                other.owner.delayed()
         return flow
 
-    def foresee(self, flow: Flow, now: float) -> float:
+    def predict_s(self, flow: Flow, now: float) -> float:
         """Return when a flow ends if nobody joins (no earlier if somebody does), or ended; inf: the link is stopped."""
         self._bring_up(now)
-        if flow[2] is not None:
-            flow[3] = self._end_s(flow)
-        end_s: float = flow[3]
-        return end_s
+        if flow.owner is not None:
+            flow.end_s = self._end_s(flow)
+        return flow.end_s
 
     def _end_s(self, flow: Flow) -> float:
         """Work out a flow's end: until then the link works for each only as long as for this one, and never idles."""
         if self.rate_bytes_per_s <= 0.0:
             return math.inf
-        tag, served = float(flow[0]), self._served
-        before = [other[0] - served for other in self._flows if other[0] < tag and other[2] is not None]
+        tag, served = flow.tag_bytes, self._served
+        before = [at - served for at, _, other in self._flows if at < tag and other.owner is not None]
         return self._at_s + (fsum(before) + (self.live - len(before)) * (tag - served)) / self.rate_bytes_per_s
 
     def load(self) -> int:
@@ -75,30 +75,29 @@ class LazyLink(Link):
         return self.live
 
     def _sped_up(self, now: float) -> None:
-        """Let the owners know that their flows may end earlier than was said."""
-        told = [flow for flow in self._flows if flow[2] is not None]
-        for flow in told:
-            if flow[2] is not None:
-                flow[2].retime()
+        """Let the owners know that their flows may end earlier than was predicted."""
+        for flow in [flow for _, _, flow in self._flows if flow.owner is not None]:
+            if flow.owner is not None:  # it may have ended when an earlier one of the list was retimed
+                flow.owner.retime()
 
     def _bring_up(self, now: float) -> None:
         """Bring V up to date, ending the flows whose last byte has passed, each at its own instant."""
         flows, served, at_s, live = self._flows, self._served, self._at_s, self.live
         if self._solo is not None:
-            heapq.heappush(flows, self._solo)
+            heapq.heappush(flows, (self._solo.tag_bytes, self._sequence, self._solo))
             self._solo = None
         while flows:
-            flow = flows[0]
-            if flow[2] is not None:
+            tag, _, flow = flows[0]
+            if flow.owner is not None:
                 share = self.rate_bytes_per_s / live
                 upto = served + (now - at_s) * share
-                if flow[0] > upto * (1.0 + ROUNDING) + share * now * ROUNDING:
+                if tag > upto * (1.0 + ROUNDING) + share * now * ROUNDING:
                     served = upto
                     break
                 if share > 0.0:
-                    at_s = min(now, at_s + (flow[0] - served) / share)
-                flow[2], flow[3], served = None, at_s, flow[0]
-                self.moved_bytes += flow[4]
+                    at_s = min(now, at_s + (tag - served) / share)
+                flow.owner, flow.end_s, served = None, at_s, tag
+                self.moved_bytes += flow.size_bytes
                 live -= 1
             heapq.heappop(flows)
         self._served, self._at_s, self.live = served if live else 0.0, now, live

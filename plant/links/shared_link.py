@@ -1,4 +1,4 @@
-"""Links that share their rate among the transfers on them (processor sharing).
+"""Links whose rate is shared equally among the flows on them (processor sharing).
 
 A link serves each of its n flows at min(C / n, flow cap). One clock of service V, in bytes per flow, runs for all of
 them, so a flow of `size` bytes ends when V reaches its tag V(join) + size: joining and leaving cost one heap operation
@@ -13,39 +13,56 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable
 from math import fsum
 from typing import Any, Protocol
 
 from orchestrator.clock import Clock
 
-# [tag_bytes, sequence, whom to call (None once over), end_s (inf: not known yet), size_bytes, ...]; what follows is the
-# link's own affair. Any: a heap entry of mixed fields.
-Flow = list[Any]
-
-
-class Owner(Protocol):
-    """Who is carried by several links at once."""
-
-    def passed(self, _: None) -> None:
-        """A flow of which its link could not say when it ends has ended."""
-        ...
-
-    def delayed(self) -> None:
-        """A flow ends later than its link said, as others have joined; ask anew when the time comes."""
-        ...
-
-    def retime(self) -> None:
-        """A flow may now end earlier than its link said."""
-        ...
-
-
 # Rounding of the service clock and of the instant, a few units in the last place.
 ROUNDING = 4e-16
 
 
+class FlowOwner(Protocol):
+    """The transfer that a flow is part of; it may be on several links at once."""
+
+    def passed(self) -> None:
+        """A flow whose end its link could not predict has ended."""
+        ...
+
+    def delayed(self) -> None:
+        """A flow ends later than its link predicted, as others have joined; ask again when the time comes."""
+        ...
+
+    def retime(self) -> None:
+        """A flow may now end earlier than its link predicted."""
+        ...
+
+
+class Flow:
+    """One transfer's share of one link; only the link changes it.
+
+    Attributes
+    ----------
+    tag_bytes : float
+        Value of the link's service clock at which the last byte has passed.
+    size_bytes : float
+    end_s : float
+        When it ended; before that the earliest end that the link can predict, math.inf where it predicts none.
+    owner : FlowOwner or None
+        None once the flow has ended or left.
+    """
+
+    __slots__ = ("end_s", "owner", "size_bytes", "tag_bytes")
+
+    def __init__(self, tag_bytes: float, size_bytes: float, end_s: float, owner: FlowOwner | None) -> None:
+        self.tag_bytes = tag_bytes
+        self.size_bytes = size_bytes
+        self.end_s = end_s
+        self.owner = owner
+
+
 class Link:
-    """A link, whether it calls when a flow ends or says so beforehand: its flows, and what has passed.
+    """The flows on a link and what it has carried, whether it calls at the end of a flow or predicts it.
 
     Parameters
     ----------
@@ -66,18 +83,18 @@ class Link:
     def __init__(self, clock: Clock, bytes_per_s: float) -> None:
         self._clock = clock
         self.rate_bytes_per_s = bytes_per_s
-        self._flows: list[Flow] = []  # a heap
+        self._flows: list[tuple[float, int, Flow]] = []  # a heap of (tag, sequence, flow)
         self._served = 0.0  # V, bytes per flow since the link was last idle
         self._at_s = 0.0  # when V was last brought up to date
         self._sequence = 0
         self.live = 0
         self.moved_bytes = 0.0
 
-    def enter(self, size_bytes: float, owner: Owner, now: float) -> Flow:
-        """Add a flow now. Return a handle: its fourth field is its earliest end; inf: the owner will hear of it."""
+    def enter(self, size_bytes: float, owner: FlowOwner, now: float) -> Flow:
+        """Add a flow now; its `end_s` is its earliest end, or inf where the link will call `owner.passed`."""
         raise NotImplementedError
 
-    def foresee(self, flow: Flow, now: float) -> float:
+    def predict_s(self, flow: Flow, now: float) -> float:
         """Return when a flow ends if nobody joins (no earlier if somebody does), or ended; inf: not known."""
         raise NotImplementedError
 
@@ -92,19 +109,19 @@ class Link:
     def leave(self, flow: Flow) -> None:
         """Take a flow off; its share goes to the others at once. Harmless after its end."""
         now = self._clock.now()
-        if flow[2] is not None:
+        if flow.owner is not None:
             self._bring_up(now)  # it may end with this
-        if flow[2] is not None:
-            self.moved_bytes += flow[4] - max(0.0, flow[0] - self._served)
-            flow[2], flow[3] = None, now
+        if flow.owner is not None:
+            self.moved_bytes += flow.size_bytes - max(0.0, flow.tag_bytes - self._served)
+            flow.owner, flow.end_s = None, now
             self.live -= 1
             self._sped_up(now)
 
     def left_bytes(self, flow: Flow) -> float:
         """Return what the link has still to carry of a flow; 0 after its end."""
-        if flow[2] is not None:
+        if flow.owner is not None:
             self._bring_up(self._clock.now())
-        return 0.0 if flow[2] is None else max(0.0, float(flow[0]) - self._served)
+        return 0.0 if flow.owner is None else max(0.0, flow.tag_bytes - self._served)
 
     def load(self) -> int:
         """Return how many flows are on the link."""
@@ -113,8 +130,8 @@ class Link:
     def carried_bytes(self) -> float:
         """Return what has passed so far, the flows under way included."""
         self._bring_up(self._clock.now())
-        live = [flow for flow in self._flows if flow[2] is not None]
-        return self.moved_bytes + fsum(float(flow[4]) - max(0.0, float(flow[0]) - self._served) for flow in live)
+        live = [flow for _, _, flow in self._flows if flow.owner is not None]
+        return self.moved_bytes + fsum(flow.size_bytes - max(0.0, flow.tag_bytes - self._served) for flow in live)
 
     def set_rate(self, bytes_per_s: float) -> None:
         """Change the link's rate from now on; flows keep what they have moved."""
@@ -125,7 +142,7 @@ class Link:
 
 
 class SharedLink(Link):
-    """A link that calls when a flow ends.
+    """A link with a timer of its own, that calls the owner when a flow ends.
 
     Parameters
     ----------
@@ -142,36 +159,29 @@ class SharedLink(Link):
         super().__init__(clock, bytes_per_s)
         self._flow_cap = flow_bytes_per_s
         self._share = 0.0  # bytes a second that each flow gets now
-        self._entry: Any = None  # a clock's entry is its own affair
+        self._entry: Any = None  # the clock's handle of the timer; its type is the clock's own
         self._due_s = 0.0
 
-    def join(self, size_bytes: float, end: Callable[[Any], object], arg: object) -> Flow:
-        """Add a flow; `end(arg)` is called when its last byte has passed. Return a handle for `leave`."""
-        return self._add(size_bytes, end, arg, self._clock.now())
-
-    def enter(self, size_bytes: float, owner: Owner, now: float) -> Flow:
-        """Add a flow now whose owner hears of its end. Return a handle; its fourth field is its end, inf until then."""
-        return self._add(size_bytes, owner.passed, None, now)
-
-    def _add(self, size_bytes: float, end: Callable[[Any], object], arg: object, now: float) -> Flow:
+    def enter(self, size_bytes: float, owner: FlowOwner, now: float) -> Flow:
+        """Add a flow now; `owner.passed` is called when its last byte has passed."""
         self._served = served = self._served + (now - self._at_s) * self._share
         self._at_s = now
         self._sequence = sequence = self._sequence + 1
-        flow: Flow = [served + size_bytes, sequence, end, math.inf, size_bytes, arg]  # arg: what it is called with
+        tag = served + size_bytes
+        flow = Flow(tag, size_bytes, math.inf, owner)
         flows = self._flows
-        heapq.heappush(flows, flow)
+        heapq.heappush(flows, (tag, sequence, flow))
         self.live = live = self.live + 1
         rate = self.rate_bytes_per_s
-        if rate < live * self._flow_cap and self._entry is not None and flows[0] is not flow:
+        if rate < live * self._flow_cap and self._entry is not None and flows[0][2] is not flow:
             self._share = rate / live  # the next end has only moved away
         else:
             self._arm(now)
         return flow
 
-    def foresee(self, flow: Flow, now: float) -> float:
+    def predict_s(self, flow: Flow, now: float) -> float:
         """Return when a flow ended; inf: it has not."""
-        end_s: float = flow[3]
-        return end_s
+        return flow.end_s
 
     def _bring_up(self, now: float) -> None:
         self._served += (now - self._at_s) * self._share
@@ -183,7 +193,7 @@ class SharedLink(Link):
     def _arm(self, now: float) -> None:
         """Set the timer for the next end, unless one is set for no later: that one re-arms when it fires."""
         flows, live = self._flows, self.live
-        while flows and flows[0][2] is None:
+        while flows and flows[0][2].owner is None:
             heapq.heappop(flows)
         if not live:
             self._served = self._share = 0.0
@@ -214,15 +224,15 @@ class SharedLink(Link):
         self._served = served = self._served + (now - self._at_s) * share
         self._at_s = now
         reached = served * (1.0 + ROUNDING) + share * now * ROUNDING
-        ended: list[tuple[Callable[[Any], object], object]] = []
+        ended: list[FlowOwner] = []
         while flows and flows[0][0] <= reached:
-            flow = heapq.heappop(flows)
-            _tag, _, end, _, size, arg = flow
-            if end is not None:
-                flow[2], flow[3] = None, now
+            flow = heapq.heappop(flows)[2]
+            owner = flow.owner
+            if owner is not None:
+                flow.owner, flow.end_s = None, now
                 self.live -= 1
-                self.moved_bytes += size
-                ended.append((end, arg))
+                self.moved_bytes += flow.size_bytes
+                ended.append(owner)
         self._arm(now)
-        for end, arg in ended:  # only now: an end may join or leave this link
-            end(arg)
+        for owner in ended:  # only now: an owner may join or leave this link
+            owner.passed()

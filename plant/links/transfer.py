@@ -1,4 +1,4 @@
-"""A transfer over several links: it streams over all of them at once and ends with the slowest.
+"""A transfer over several shared links: it streams over all of them at once and ends with the slowest.
 
 No link gives away the share of a flow that another one holds back, so it never beats the fastest of max-min sharing.
 """
@@ -46,10 +46,9 @@ class Transfer:
         self._end = end
         self._pending = len(links)
         self._flows: list[Flow] = []
-        self._entry: Any = None
+        self._entry: Any = None  # the clock's handle of a timer
         if not links:
-            self._pending = 1
-            self._entry = clock.at(clock.now() + latency_s + alone_s, self._passed, None)
+            self._entry = clock.at(clock.now() + latency_s + alone_s, end, self)
         elif latency_s > 0.0:
             self._entry = clock.at(clock.now() + latency_s, self._start, None)
         else:
@@ -57,12 +56,20 @@ class Transfer:
 
     def _start(self, _: None) -> None:
         self._entry = None
-        self._flows = [link.join(self._size, self._passed, None) for link in self._links]
+        now = self._clock.now()
+        self._flows = [link.enter(self._size, self, now) for link in self._links]
 
-    def _passed(self, _: None) -> None:
+    def passed(self) -> None:
+        """One of the links has carried its last byte."""
         self._pending -= 1
         if not self._pending:
             self._end(self)
+
+    def delayed(self) -> None:
+        """Shared links call at the end, so nothing was predicted."""
+
+    def retime(self) -> None:
+        """As `delayed`."""
 
     def cancel(self) -> None:
         """Free the transfer's shares at this instant."""

@@ -21,6 +21,7 @@ from orchestrator.virtual_clock import VirtualClock, run_virtual
 from plant.cluster_spec import ConfigurationSpec
 from plant.links.shared_link import SharedLink
 from tests.plant.factory import ANY, TIMES, Turns, cluster, configuration
+from tests.plant.links.owner import join
 
 TURNS = 6_000
 
@@ -117,10 +118,10 @@ def test_joining_and_leaving_a_link_costs_a_dozen_plain_events_however_many_shar
             def again(_: Any) -> None:
                 nonlocal ended
                 ended += 1
-                link.join(sizes[ended & 4095], again, None)
+                join(clock, link, sizes[ended & 4095], again, None)
 
             for k in range(flows):
-                link.join(sizes[k & 4095], again, None)
+                join(clock, link, sizes[k & 4095], again, None)
             began = time.process_time()
             await clock.sleep_until(20_000.0)
             assert ended > 15_000

@@ -16,6 +16,7 @@ from orchestrator.virtual_clock import VirtualClock, run_virtual
 from plant.links.lazy_link import LazyLink
 from plant.links.shared_link import SharedLink
 from plant.links.transfer import Transfer
+from tests.plant.links.owner import join
 
 
 def fluid_ends(flows: list[tuple[float, float]], rate: float, cap: float) -> list[float]:
@@ -56,7 +57,7 @@ def test_ends_equal_a_fluid_that_rescans_every_flow(flows: list[tuple[float, flo
         ends = [0.0] * len(flows)
 
         def begin(i: int) -> None:
-            link.join(flows[i][1], lambda i: ends.__setitem__(i, clock.now()), i)
+            join(clock, link, flows[i][1], lambda i: ends.__setitem__(i, clock.now()), i)
 
         for i, (at, _) in enumerate(flows):
             clock.at(at, begin, i)
@@ -72,17 +73,17 @@ def test_ends_equal_a_fluid_that_rescans_every_flow(flows: list[tuple[float, flo
 
 
 class Watch:
-    """Carried by one flow of a quiet link; hears of its end as a transfer does, with a timer that it sets itself."""
+    """The owner of one flow of a lazy link: it learns of its end as a transfer does, with a timer that it sets itself."""
 
     def __init__(self, clock: VirtualClock, link: LazyLink, size: float, end: Callable[[float], None]) -> None:
         self._clock, self._link, self._end = clock, link, end
         self._sure = True
         self.flow = link.enter(size, self, clock.now())
         self._entry: Any = None
-        self._wait(self.flow[3])
+        self._wait(self.flow.end_s)
 
-    def passed(self, _: None) -> None:
-        raise AssertionError("a quiet link calls nobody")
+    def passed(self) -> None:
+        raise AssertionError("a lazy link calls nobody")
 
     def delayed(self) -> None:
         self._sure = False
@@ -91,15 +92,15 @@ class Watch:
         self._sure = False
         if self._entry is not None:
             self._clock.cancel_at(self._entry)
-        self._wait(self._link.foresee(self.flow, self._clock.now()))
+        self._wait(self._link.predict_s(self.flow, self._clock.now()))
 
     def _wait(self, end_s: float) -> None:
         self._entry = self._clock.at(end_s, self._look, None) if end_s < math.inf else None
 
     def _look(self, _: None) -> None:
         if self._sure:
-            assert self._link.foresee(self.flow, self._clock.now()) <= self._clock.now() * (1 + 1e-12)
-        end_s = self._link.foresee(self.flow, self._clock.now())
+            assert self._link.predict_s(self.flow, self._clock.now()) <= self._clock.now() * (1 + 1e-12)
+        end_s = self._link.predict_s(self.flow, self._clock.now())
         if end_s > self._clock.now() * (1 + 2e-15):
             self._wait(end_s)
         else:
@@ -108,11 +109,11 @@ class Watch:
 
 @given(flows, st.booleans())
 @settings(max_examples=80, deadline=None)
-def test_quiet_links_foresee_the_ends_that_others_call(flows: list[tuple[float, float]], disturbed: bool) -> None:
+def test_lazy_links_predict_the_ends_that_others_call(flows: list[tuple[float, float]], disturbed: bool) -> None:
     """Whatever becomes of the link and of others on it."""
 
-    async def main(clock: VirtualClock, quiet: bool) -> tuple[list[float], float]:
-        link = LazyLink(clock, 50.0) if quiet else SharedLink(clock, 50.0)
+    async def main(clock: VirtualClock, lazy: bool) -> tuple[list[float], float]:
+        link = LazyLink(clock, 50.0) if lazy else SharedLink(clock, 50.0)
         ends = [0.0] * len(flows)
         handles: list[Any] = [None] * len(flows)
 
@@ -120,7 +121,7 @@ def test_quiet_links_foresee_the_ends_that_others_call(flows: list[tuple[float, 
             if isinstance(link, LazyLink):
                 handles[i] = Watch(clock, link, flows[i][1], lambda end: ends.__setitem__(i, end)).flow
             else:
-                handles[i] = link.join(flows[i][1], lambda i: ends.__setitem__(i, clock.now()), i)
+                handles[i] = join(clock, link, flows[i][1], lambda i: ends.__setitem__(i, clock.now()), i)
 
         for i, (at, _) in enumerate(flows):
             clock.at(at, begin, i)
@@ -133,9 +134,9 @@ def test_quiet_links_foresee_the_ends_that_others_call(flows: list[tuple[float, 
         assert link.load() == 0
         return ends[1:], link.carried_bytes()
 
-    called, carried = run_virtual(lambda clock: main(clock, quiet=False))
-    foreseen, also = run_virtual(lambda clock: main(clock, quiet=True))
-    assert foreseen == pytest.approx(called, rel=1e-9)
+    called, carried = run_virtual(lambda clock: main(clock, lazy=False))
+    predicted, also = run_virtual(lambda clock: main(clock, lazy=True))
+    assert predicted == pytest.approx(called, rel=1e-9)
     assert also == pytest.approx(carried, rel=1e-9)
 
 
@@ -143,8 +144,8 @@ def test_leaving_frees_the_share_at_that_instant() -> None:
     async def main(clock: VirtualClock) -> float:
         link = SharedLink(clock, 10.0)
         done = clock.future()
-        link.join(100.0, done.set_result, None)
-        other = link.join(100.0, lambda _: None, None)
+        join(clock, link, 100.0, done.set_result, None)
+        other = join(clock, link, 100.0, lambda _: None, None)
         await clock.sleep_until(4.0)  # each has moved 20
         link.leave(other)
         link.leave(other)
@@ -159,7 +160,7 @@ def test_a_link_that_goes_down_keeps_what_was_moved_and_goes_on_later() -> None:
     async def main(clock: VirtualClock) -> float:
         link = SharedLink(clock, 10.0)
         done = clock.future()
-        link.join(100.0, done.set_result, None)
+        join(clock, link, 100.0, done.set_result, None)
         clock.at(3.0, link.set_rate, 0.0)
         clock.at(50.0, link.set_rate, 20.0)
         await done
@@ -196,7 +197,7 @@ def test_m_g_1_processor_sharing_depends_on_the_mean_size_alone(sizes: str) -> N
         link = SharedLink(clock, 1.0)
 
         def begin(i: int) -> None:
-            link.join(float(size[i]), end, i)
+            join(clock, link, float(size[i]), end, i)
 
         def end(i: int) -> None:
             stay[i] = clock.now() - at[i]
@@ -216,7 +217,7 @@ def test_m_g_1_processor_sharing_depends_on_the_mean_size_alone(sizes: str) -> N
 def test_cancelled_tasks_leave_nothing_behind() -> None:
     async def main(clock: VirtualClock) -> int:
         link = SharedLink(clock, 1.0)
-        handles = [link.join(1.0 + k, lambda _: None, None) for k in range(5)]
+        handles = [join(clock, link, 1.0 + k, lambda _: None, None) for k in range(5)]
         await clock.sleep_until(0.1)
         for handle in handles:
             link.leave(handle)

@@ -73,7 +73,7 @@ def test_ends_equal_a_fluid_that_rescans_every_flow(flows: list[tuple[float, flo
 
 
 class Watch:
-    """The owner of one flow of a lazy link: it learns of its end as a transfer does, with a timer that it sets itself."""
+    """The owner of one flow of a lazy link, which learns of its end as a transfer does, by a timer of its own."""
 
     def __init__(self, clock: VirtualClock, link: LazyLink, size: float, end: Callable[[float], None]) -> None:
         self._clock, self._link, self._end = clock, link, end

@@ -20,9 +20,9 @@ from orchestrator.turn import EMPTY_CHAIN, ClassName, ConfigurationName, KvRef, 
 from orchestrator.virtual_clock import VirtualClock, run_virtual
 from plant.hidden_turns import HiddenTurn, HiddenTurns
 from plant.theory.tandem import DECODE, FILL, Residence, Tandem
-from scenarios.run import metrics
 from scenarios.run.execute import run
 from scenarios.schema.load import load, validate
+from tests.scenarios.run.littles_law import little
 
 LAWS = [
     (Residence(mean_s=5.0), 1.0),
@@ -191,9 +191,9 @@ def test_littles_law_holds_on_every_stage_and_the_pool_is_used_by_its_load() -> 
     turns = queue(10, 8.0, {"shape": "exponential", "mean_s": 1.0}, 20_000, 3, dead_s=2.0)
     end_s = float(turns["arrived_s"].max())
     for stage in ("filling", "ready", "decoding"):
-        law = metrics.little(turns, stage, (100.0, end_s - 50.0))
+        law = little(turns, stage, (100.0, end_s - 50.0))
         assert law.gap_ratio == pytest.approx(0.0, abs=0.01), (stage, law)
-    busy = metrics.little(turns, "decoding", (100.0, end_s - 50.0))
+    busy = little(turns, "decoding", (100.0, end_s - 50.0))
     rate_per_s = len(turns) / end_s
     stay_s = float((turns["ended_s"] - turns["joined_s"]).mean())
     assert busy.number_turns / 10 == pytest.approx(rate_per_s * stay_s / 10, rel=0.01)

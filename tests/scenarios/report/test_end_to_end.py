@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from scenarios.cli import app
 from scenarios.run import metrics
 from scenarios.run.result import Run
+from tests.scenarios.run.littles_law import little
 
 SMALL = {
     "plant.slots": 64,
@@ -67,7 +68,7 @@ def test_the_numbers_of_the_page_are_those_of_the_tables(folder: Path) -> None:
         by_bins = (run.signals["decoding_turns_mean"][inside] * widths[inside]).sum() / widths[inside].sum()
         start = run.signals["t_s"][inside]
         span = (float(start.iloc[0]), float(start.iloc[-1] + widths[inside][-1]))
-        by_turns = metrics.little(run.turns, "decoding", span).number_turns
+        by_turns = little(run.turns, "decoding", span).number_turns
         assert by_turns == pytest.approx(by_bins, rel=1e-6)
 
 

@@ -15,6 +15,7 @@ from scenarios.run.metrics import Objective, summarize
 from scenarios.verdict import flow as verdict_flow
 from scenarios.verdict import run as verdict_run
 from tests.scenarios.fake_runs import fake_run
+from tests.scenarios.run.littles_law import STAGES, little
 
 WORDS = ["retired", "rejected:overload", "failed:worker_lost", "waiting", "decoding"]
 
@@ -51,13 +52,13 @@ def bins(occupancy: list[float], backlog: list[float], width_s: float = 1.0) -> 
 
 def test_littles_law_holds_on_every_stage() -> None:
     data = fake_run(relay=False, horizon_s=400.0, warmup_s=60.0).turns
-    for stage in metrics.STAGES:
-        measured = metrics.little(data, stage, (60.0, 360.0))
+    for stage in STAGES:
+        measured = little(data, stage, (60.0, 360.0))
         assert measured.gap_ratio == pytest.approx(0.0, abs=0.03), (stage, measured)
 
 
 def test_both_sides_of_littles_law_on_two_turns_by_hand() -> None:
-    measured = metrics.little(turns([{}, {"joined_s": 4.0, "ended_s": 9.0}]), "decoding", (0.0, 20.0))
+    measured = little(turns([{}, {"joined_s": 4.0, "ended_s": 9.0}]), "decoding", (0.0, 20.0))
     assert measured.number_turns == pytest.approx((9 + 5) / 20)
     assert measured.rate_per_s == pytest.approx(2 / 20)
     assert measured.stay_s == pytest.approx(7.0)

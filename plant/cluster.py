@@ -17,8 +17,10 @@ from orchestrator.errors import ContextOverflow, Evicted, SteadyflowError, Worke
 from orchestrator.messages import BatchCommand, PlantReading, RetentionCommand, Role
 from orchestrator.ports import Applied, Filled, PlantFact, Ready, Retired, Staged
 from orchestrator.turn import EMPTY_CHAIN, ConfigurationName, KvChain, KvRef, TurnId, TurnView, WorkerId, new
+from plant.cluster_events import ClusterEvents
 from plant.cluster_spec import ConfigurationSpec, PoolSpec, RackSpec
 from plant.faults import FaultSpec
+from plant.fleet import Fleet, WorkerNode
 from plant.hidden_turns import HiddenTurns
 from plant.kv.capacity_checks import check_fits, hbm, prefill_s
 from plant.kv.flat_store import FlatStore, KvStore
@@ -27,10 +29,8 @@ from plant.kv.tiered import TieredStore
 from plant.links.transfer import Transfer
 from plant.workers.aggregated import AggregatedBatch
 from plant.workers.fill import chunk_spans_s
-from plant.workers.fleet import Fleet, WorkerNode
 from plant.workers.job import FETCHING, OVER, WAITING, Job
 from plant.workers.staging import EvictedKv, left_kv
-from plant.workers.worker_events import ClusterEvents
 
 
 class Cluster:

@@ -1,3 +1,3 @@
-"""Plants without racks: `tandem` (dead time, then slots), `fluid` (the same as a delay differential equation), and
-`recorded` (a turn takes the time that its trace recorded).
+"""Plants without racks, for comparison with control theory: `tandem` (a dead time, then slots), and `fluid` (the same
+as a delay differential equation).
 """

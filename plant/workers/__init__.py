@@ -1,1 +1,1 @@
-"""Workers that fill, decode, or do both, event by event. Read `decode`, then `fill`, then `fleet`."""
+"""Workers that fill, decode, or do both, event by event. Read `decode`, then `fill`, then `job`."""

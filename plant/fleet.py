@@ -15,18 +15,18 @@ from orchestrator.errors import Evicted, LoadFailed, SteadyflowError
 from orchestrator.messages import DECODES, FILLS, Role
 from orchestrator.ports import PlantFact, Ready, WorkerInfo
 from orchestrator.turn import ConfigurationName, WorkerId
+from plant.cluster_events import ClusterEvents
 from plant.cluster_spec import ConfigurationSpec, PoolSpec, RackSpec, each, lay_out
 from plant.faults import FaultSpec, SlowedTimes
 from plant.links.shared_link import Link, SharedLink
-from plant.theory.recorded import RecordedWorker
 from plant.workers.aggregated import AggregatedBatch
 from plant.workers.decode import ContinuousBatch
 from plant.workers.fill import FillWorker
 from plant.workers.job import Job
 from plant.workers.load_draws import load_fails, load_span_s
 from plant.workers.pool_counters import Pool
+from plant.workers.recorded import RecordedWorker
 from plant.workers.staging import EvictedKv, StagingBuffer
-from plant.workers.worker_events import ClusterEvents
 
 Engine = ContinuousBatch | FillWorker | RecordedWorker
 

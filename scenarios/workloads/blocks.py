@@ -92,7 +92,7 @@ def common(a: Sequence[Run], b: Sequence[Run]) -> int:
 
 
 def before_repeat(runs: Sequence[Run]) -> int | None:
-    """Return how many blocks stand before the first id that stands twice, or None where every id stands once."""
+    """Return how many blocks stand before the first id that appears twice, or None where every id stands once."""
     if len(runs) < 2:
         return None
     ordered = sorted(runs)

@@ -1,12 +1,12 @@
-"""What was odd in a trace, how often, and what was done about it: nothing is mended in silence.
+"""Count the defects of a trace and how each was handled, so that no repair is silent.
 
-Three policies, named on the command line as `--on-error`:
+Three policies of the option `--on-error`:
 
-- `raise`: the first defect ends the reading with one line that says where it is;
-- `repair`: a defect with a written remedy is mended and counted; one without ends the reading;
-- `skip`: the row or conversation that holds a defect is left out and counted.
+- `raise`: the first defect is an error, in one line with its place;
+- `repair`: a defect with a defined remedy is repaired and counted; one without is an error;
+- `skip`: the row or conversation with the defect is left out and counted.
 
-A *note* is not a defect: a field that the format lets be absent, counted because results depend on it.
+A *note* is not a defect: for instance an optional field that is absent, counted because results depend on it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Skip(Exception):
 
 @dataclass(slots=True)
 class Entry:
-    """One kind of oddity: how many, where the first one stood, and what was done."""
+    """One kind of defect or note: its count, its first place, and how it was handled (`done`)."""
 
     kind: str
     count: int
@@ -35,42 +35,37 @@ class Entry:
 
 @dataclass(slots=True)
 class Repairs:
-    """Counts of everything odd that a reader met, in the order of first meeting."""
+    """Counts of defects and notes by kind, in the order of their first occurrence."""
 
     on_error: OnError = "repair"
     entries: dict[str, Entry] = field(default_factory=dict)
 
     def note(self, kind: str, at: str, done: str, count: int = 1) -> None:
-        """Count something that is allowed but shapes the results."""
+        """Count a property that is allowed but influences the results."""
         entry = self.entries.get(kind)
         if entry is None:
             self.entries[kind] = Entry(kind, count, at, done)
         else:
             entry.count += count
 
-    def mend(self, kind: str, at: str, wrong: str, done: str) -> None:
-        """Count a defect that has a remedy: returns under `repair`, else raises UserError or Skip."""
+    def repair(self, kind: str, at: str, problem: str, remedy: str) -> None:
+        """Count a defect that has a remedy; under `raise` raise UserError, under `skip` raise Skip."""
         if self.on_error == "raise":
-            raise UserError(f"{at}: {wrong} (`--on-error repair` would mend it: {done})")
+            raise UserError(f"{at}: {problem} (`--on-error repair` would repair it: {remedy})")
         if self.on_error == "skip":
             self.note(kind, at, "left out")
             raise Skip
-        self.note(kind, at, done)
+        self.note(kind, at, remedy)
 
-    def refuse(self, kind: str, at: str, wrong: str) -> Exception:
-        """Return what to raise for a defect that has no remedy: Skip under `skip`, else UserError."""
+    def rejection(self, kind: str, at: str, problem: str) -> Exception:
+        """Return the exception for a defect that has no remedy: Skip under `skip`, else UserError."""
         if self.on_error == "skip":
             self.note(kind, at, "left out")
             return Skip()
-        return UserError(f"{at}: {wrong}")
-
-    def merge(self, other: Repairs) -> None:
-        """Add the counts of another report."""
-        for entry in other.entries.values():
-            self.note(entry.kind, entry.first_at, entry.done, entry.count)
+        return UserError(f"{at}: {problem}")
 
     def rows(self) -> list[dict[str, object]]:
-        """Return the report as plain rows, for a table or for JSON."""
+        """Return the counts as plain rows, for a table or for JSON."""
         return [
             {"kind": e.kind, "count": e.count, "first_at": e.first_at, "done": e.done} for e in self.entries.values()
         ]

@@ -1,4 +1,4 @@
-"""One file a format: each declares its units in its docstring, says why it refuses a file, and fills the one record.
+"""Trace readers, one module per format: each declares its units, recognises its files and returns a `Corpus`.
 
 Read `detect` (which reader takes a file), then `weka` (the richest format), then `rows` (what the flat ones share).
 """

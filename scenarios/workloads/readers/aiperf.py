@@ -1,8 +1,8 @@
-"""AIPerf multi-turn data sets: JSONL, one conversation a line.
+"""Read AIPerf multi-turn data sets: JSONL, one conversation per line.
 
 `session_id` (optional), `turns` [{`text` or `texts`, `delay` [ms after the previous turn ENDS], `timestamp` [ms],
-`role`, `output_length` [tokens]}]. Texts carry no token counts: four characters are taken for a token (counted), and an
-absent `output_length` for 128 tokens (counted). Each prompt is all that went before and the new text. Source: AIPerf's
+`role`, `output_length` [tokens]}]. Texts carry no token counts: four characters count as one token, and an absent
+`output_length` as 128 tokens; both are counted as notes. Each prompt is the history and the new text. Source: AIPerf's
 documentation of `multi_turn` data sets.
 """
 
@@ -23,32 +23,34 @@ FORMAT = "aiperf"
 CHARACTERS_PER_TOKEN, ASSUMED_OUTPUT_TOKENS = 4, 128
 
 
-def refuses(sample: Sample) -> str:
+def mismatch(sample: Sample) -> str:
     """Return why this is not an AIPerf multi-turn set, '' when it is."""
-    wrong = rows.lacks(sample.first, "turns")
-    return wrong or ("" if isinstance(sample.first["turns"], list) else "its `turns` is not a list")
+    reason = rows.missing_keys(sample.first, "turns")
+    return reason or ("" if isinstance(sample.first["turns"], list) else "its `turns` is not a list")
 
 
 def read(path: Path, options: ReadOptions) -> Corpus:
     """Read the conversations."""
     repairs = Repairs(options.on_error)
-    made: dict[str, Conversation] = {}
+    conversations: dict[str, Conversation] = {}
     for at, row in rows.json_rows(path, repairs):
         try:
-            name = str(row.get("session_id") or f"line {len(made) + 1}")
-            if name in made:
-                repairs.mend("duplicate session id", at, f"{name!r} stands twice", "the second is left out")
+            name = str(row.get("session_id") or f"line {len(conversations) + 1}")
+            if name in conversations:
+                repairs.repair("duplicate session id", at, f"{name!r} appears twice", "the second is left out")
                 continue
-            made[name] = _conversation(row, name, at, repairs)
+            conversations[name] = _conversation(row, name, at, repairs)
         except Skip:
             continue
-    return rows.kept(Corpus(name=path.name, format=FORMAT, conversations=list(made.values()), repairs=repairs), path)
+    return rows.with_digest(
+        Corpus(name=path.name, format=FORMAT, conversations=list(conversations.values()), repairs=repairs), path
+    )
 
 
 def _conversation(row: dict[str, Any], name: str, at: str, repairs: Repairs) -> Conversation:
     turns = row.get("turns")
     if not isinstance(turns, list) or not turns:
-        raise repairs.refuse("conversation empty", f"{at}: turns", "a list of at least one turn was expected")
+        raise repairs.rejection("conversation empty", f"{at}: turns", "a list of at least one turn was expected")
     stream, chain = StreamBuilder("", "root"), StatedPrefix()
     context_tokens, end_s = 0, 0.0
     start_s = fields.seconds(turns[0], "timestamp", f"{at}: turns[0]", repairs, 1e-3)
@@ -80,6 +82,6 @@ def _tokens(turn: Any, at: str, repairs: Repairs) -> int:
     texts = [turn.get("text"), *(turn.get("texts") or ())] if isinstance(turn, dict) else []
     characters = sum(len(t if isinstance(t, str) else str(t.get("contents", t))) for t in texts if t is not None)
     if not characters:
-        raise repairs.refuse("turn without text", at, "`text` or `texts` was expected")
+        raise repairs.rejection("turn without text", at, "`text` or `texts` was expected")
     repairs.note("lengths from characters", at, f"{CHARACTERS_PER_TOKEN} characters taken for a token")
     return max(1, characters // CHARACTERS_PER_TOKEN)

@@ -1,8 +1,8 @@
-"""Azure LLM inference traces, 2023 and 2024: CSV, one request a line, replayed by time stamp.
+"""Read the Azure LLM inference traces of 2023 and 2024: CSV, one request per line, replayed by time stamp.
 
 `TIMESTAMP` "YYYY-mm-dd HH:MM:SS.fffffff" (seven digits; the 2024 set adds an offset from UTC), `ContextTokens` [tokens
 of the prompt], `GeneratedTokens` [tokens]. No block ids: nothing can be reused, so a cache policy cannot be judged on
-these sets. Source: github.com/Azure/AzurePublicDataset (CC-BY 4.0).
+these traces. Source: github.com/Azure/AzurePublicDataset (CC-BY 4.0).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ FORMAT = "azure"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def refuses(sample: Sample) -> str:
+def mismatch(sample: Sample) -> str:
     """Return why this is not an Azure trace, '' when it is."""
-    return rows.lacks_columns(sample.header, "TIMESTAMP", "ContextTokens", "GeneratedTokens")
+    return rows.missing_columns(sample.header, "TIMESTAMP", "ContextTokens", "GeneratedTokens")
 
 
 def stamp_s(text: str) -> float | None:
     """Return seconds since 1970 of a stamp with any number of fractional digits, or None."""
-    whole, _, rest = text.partition(".")
-    digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
+    integral, _, remainder = text.partition(".")
+    digits = remainder[: len(remainder) - len(remainder.lstrip("0123456789"))]
     try:
-        moment = datetime.fromisoformat(whole + rest[len(digits) :])
+        moment = datetime.fromisoformat(integral + remainder[len(digits) :])
     except ValueError:
         return None
     if moment.tzinfo is None:
@@ -46,16 +46,16 @@ def read(path: Path, options: ReadOptions) -> Corpus:
         try:
             at_s = stamp_s(row.get("TIMESTAMP", ""))
             if at_s is None:
-                wrong = f"{row.get('TIMESTAMP')!r}; YYYY-mm-dd HH:MM:SS.fffffff was expected"
-                raise repairs.refuse("TIMESTAMP not a time", f"{at}: TIMESTAMP", wrong)
+                problem = f"{row.get('TIMESTAMP')!r}; YYYY-mm-dd HH:MM:SS.fffffff was expected"
+                raise repairs.rejection("TIMESTAMP not a time", f"{at}: TIMESTAMP", problem)
             origin = at_s if origin is None else origin
             lengths = {key: rows.number(row, key, at, repairs) for key in ("ContextTokens", "GeneratedTokens")}
             stream.add(
-                prompt_tokens=fields.whole(lengths, "ContextTokens", at, repairs, 1),
+                prompt_tokens=fields.integer(lengths, "ContextTokens", at, repairs, 1),
                 output_tokens=fields.output(lengths, "GeneratedTokens", at, repairs),
-                t_s=rows.in_order(stream, round(at_s - origin, 7), at, repairs),
+                t_s=rows.check_order(stream, round(at_s - origin, 7), at, repairs),
             )
         except Skip:
             continue
     repairs.note("no prefix information", f"{path}", "a cache policy cannot be judged on this trace")
-    return rows.stand_alone(path, FORMAT, stream, repairs)
+    return rows.independent_rows(path, FORMAT, stream, repairs)

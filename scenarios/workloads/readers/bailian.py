@@ -1,9 +1,9 @@
-"""Qwen-Bailian: JSONL, one request a line.
+"""Read Qwen-Bailian traces: JSONL, one request per line.
 
 `chat_id`, `parent_chat_id` (-1: a root), `timestamp` [SECONDS from the start], `input_length` and `output_length`
-[tokens], `type`, `turn`, `hash_ids` (16 tokens each, the same ids in the whole file). A session is what the parent
-links join; parents may be missing from the file, and several requests may share one. No service times and no think
-times: a gap is the recorded interval less an assumed answer time.
+[tokens], `type`, `turn`, `hash_ids` (16 tokens each, the same ids in the whole file). The parent links define the
+sessions; parents may be missing from the file, and several requests may share one. No service times and no think
+times: a gap is the recorded interval minus an assumed service time.
 Source: github.com/alibaba-edu/qwen-bailian-usagetraces-anon.
 """
 
@@ -21,28 +21,28 @@ FORMAT = "bailian"
 BLOCK_TOKENS = 16
 
 
-def refuses(sample: Sample) -> str:
+def mismatch(sample: Sample) -> str:
     """Return why this is not a Bailian trace, '' when it is."""
-    return rows.lacks(sample.first, "chat_id", "parent_chat_id", "input_length")
+    return rows.missing_keys(sample.first, "chat_id", "parent_chat_id", "input_length")
 
 
 def read(path: Path, options: ReadOptions) -> Corpus:
     """Read the requests and join them by their parents."""
     repairs = Repairs(options.on_error)
     block_tokens = options.block_tokens or BLOCK_TOKENS
-    found: list[Request] = []
+    requests: list[Request] = []
     last_s = float("-inf")
     for at, row in rows.json_rows(path, repairs):
         try:
             t_s = fields.seconds(row, "timestamp", at, repairs)
             if t_s is None:
-                raise repairs.refuse("timestamp missing", f"{at}: timestamp", "missing; seconds were expected")
+                raise repairs.rejection("timestamp missing", f"{at}: timestamp", "missing; seconds were expected")
             if t_s < last_s:
-                repairs.mend("time going backwards", at, f"{t_s} s after {last_s} s", "sorted by time stamp")
+                repairs.repair("time going backwards", at, f"{t_s} s after {last_s} s", "sorted by time stamp")
             last_s = max(last_s, t_s)
-            prompt_tokens = fields.whole(row, "input_length", at, repairs, 1)
+            prompt_tokens = fields.integer(row, "input_length", at, repairs, 1)
             parent = str(row.get("parent_chat_id", -1))
-            found.append(
+            requests.append(
                 Request(
                     name=str(row.get("chat_id")),
                     at=at,
@@ -56,6 +56,8 @@ def read(path: Path, options: ReadOptions) -> Corpus:
             )
         except Skip:
             continue
-    repairs.note("no service and no think times", f"{path}", "gaps are intervals less an assumed answer time")
-    made = graph.conversations(found, repairs, block_tokens=block_tokens, shared_clock=True)
-    return rows.kept(Corpus(name=path.name, format=FORMAT, conversations=made, scope="global", repairs=repairs), path)
+    repairs.note("no service and no think times", f"{path}", "gaps are intervals minus an assumed service time")
+    conversations = graph.conversations(requests, repairs, block_tokens=block_tokens, shared_clock=True)
+    return rows.with_digest(
+        Corpus(name=path.name, format=FORMAT, conversations=conversations, scope="global", repairs=repairs), path
+    )

@@ -1,11 +1,12 @@
-"""Claude Code's own session logs: JSONL, one event a line, as they lie under `~/.claude/projects`.
+"""Read Claude Code's session logs: JSONL, one event per line, as stored under `~/.claude/projects`.
 
 Used: `type` "user" or "assistant", `timestamp` [ISO], `sessionId`, `isSidechain`, `agentId`, and of an assistant's
 `message`: `id`, `model`, `stop_reason`, `usage` {input_tokens, cache_creation_input_tokens, cache_read_input_tokens,
 output_tokens} [tokens]. The log writes one line for each content block of an answer and repeats the usage on each, with
 the output count right only on the last: lines of one message id (and requestId, which may be missing) are one answer,
-and the LAST usage counts. prompt = input + cache creation + cache read; the cache read states the prefix (`stated`).
-A turn starts at the last event before its answer and ends at the answer's last line. Sidechains are sub-agents.
+and the LAST usage counts. prompt = input + cache creation + cache read; the cache read gives the prefix length
+(`synthetic_blocks`). A turn starts at the last event before its answer and ends at the answer's last line. Sidechains
+are sub-agents.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST_TYPES = {"user", "assistant", "summary", "system", "file-history-snapshot", "queue-operation", "progress"}
 
 
-def refuses(sample: Sample) -> str:
+def mismatch(sample: Sample) -> str:
     """Return why this is not a Claude Code log, '' when it is."""
     for value in (sample.first, sample.second):
         if isinstance(value, dict) and "sessionId" in value and value.get("type") in FIRST_TYPES:
             return ""
         if isinstance(value, dict) and value.get("type") == "summary" and "leafUuid" in value:
             return ""
-    return rows.lacks(sample.first, "sessionId", "type") or "its first row's `type` is none of Claude Code's"
+    return rows.missing_keys(sample.first, "sessionId", "type") or "its first row's `type` is none of Claude Code's"
 
 
 @dataclass(slots=True)
@@ -50,36 +51,36 @@ def read(path: Path, options: ReadOptions) -> Corpus:
     """Read the sessions of a file or folder; each sidechain becomes a sub-agent of its session."""
     repairs = Repairs(options.on_error)
     answers: dict[tuple[str, str], dict[str, _Answer]] = {}
-    before: dict[tuple[str, str], tuple[float, str]] = {}
+    last_input: dict[tuple[str, str], tuple[float, str]] = {}
     for at, row in rows.json_rows(path, repairs):
         if row.get("type") not in ("user", "assistant") or not isinstance(row.get("message"), dict):
             continue
         try:
-            _event(row, at, answers, before, repairs)
+            _event(row, at, answers, last_input, repairs)
         except Skip:
             continue
     sessions = sorted({session for session, _ in answers})
-    made = []
+    conversations = []
     for session in sessions:
         try:
-            made.append(_conversation(session, answers, repairs))
+            conversations.append(_conversation(session, answers, repairs))
         except Skip:
             continue
-    return rows.kept(Corpus(name=path.name, format=FORMAT, conversations=made, repairs=repairs), path)
+    return rows.with_digest(Corpus(name=path.name, format=FORMAT, conversations=conversations, repairs=repairs), path)
 
 
 def _event(
     row: dict[str, Any],
     at: str,
     answers: dict[tuple[str, str], dict[str, _Answer]],
-    before: dict[tuple[str, str], tuple[float, str]],
+    last_input: dict[tuple[str, str], tuple[float, str]],
     repairs: Repairs,
 ) -> None:
     try:
         moment = datetime.fromisoformat(str(row.get("timestamp")))
     except ValueError:
-        wrong = f"{row.get('timestamp')!r}; an ISO time was expected"
-        raise repairs.refuse("timestamp not a time", f"{at}: timestamp", wrong) from None
+        problem = f"{row.get('timestamp')!r}; an ISO time was expected"
+        raise repairs.rejection("timestamp not a time", f"{at}: timestamp", problem) from None
     at_s = (moment.replace(tzinfo=moment.tzinfo or UTC) - EPOCH) / timedelta(seconds=1)
     side = str(row.get("agentId") or "sidechain") if row.get("isSidechain") else ""
     stream = (str(row.get("sessionId")), side)
@@ -89,26 +90,26 @@ def _event(
         tool = isinstance(content, list) and any(
             isinstance(c, dict) and c.get("type") == "tool_result" for c in content
         )
-        before[stream] = (at_s, "tool" if tool else "human")
+        last_input[stream] = (at_s, "tool" if tool else "human")
         return
     if not isinstance(message.get("usage"), dict):
         return
     name = f"{message.get('id')}|{row.get('requestId') or ''}"
-    known = answers.setdefault(stream, {})
-    if name in known:
+    answers_of_stream = answers.setdefault(stream, {})
+    if name in answers_of_stream:
         repairs.note("usage repeated for each content block", at, "one answer; the last usage counts")
-        known[name].message = message
-        known[name].end_s = max(known[name].end_s, at_s)
+        answers_of_stream[name].message = message
+        answers_of_stream[name].end_s = max(answers_of_stream[name].end_s, at_s)
         return
-    start_s, starter = before.get(stream, (at_s, ""))
-    known[name] = _Answer(at, start_s, at_s, message, starter)
+    start_s, starter = last_input.get(stream, (at_s, ""))
+    answers_of_stream[name] = _Answer(at, start_s, at_s, message, starter)
 
 
 def _conversation(session: str, answers: dict[tuple[str, str], dict[str, _Answer]], repairs: Repairs) -> Conversation:
     mains = sorted(answers.get((session, ""), {}).values(), key=lambda a: a.start_s)
     sides = sorted(side for name, side in answers if name == session and side)
     if not mains:
-        raise repairs.refuse("session without a main chain", session, "only sidechains were logged")
+        raise repairs.rejection("session without a main chain", session, "only sidechains were logged")
     start_s = mains[0].start_s
     root = _stream("", "root", mains, start_s, repairs)
     streams = [root]
@@ -134,7 +135,7 @@ def _stream(name: str, relation: Any, listed: list[_Answer], start_s: float, rep
         usage = answer.message["usage"]
         parts = [usage.get(k) or 0 for k in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")]
         lengths = {"input": sum(parts), "output_tokens": usage.get("output_tokens")}
-        prompt_tokens = fields.whole(lengths, "input", answer.at, repairs, 1)
+        prompt_tokens = fields.integer(lengths, "input", answer.at, repairs, 1)
         if not len(builder):
             builder.system_tokens = parts[2]
         stop = answer.message.get("stop_reason") or ""

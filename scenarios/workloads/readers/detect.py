@@ -1,4 +1,4 @@
-"""Find the reader that takes a file, or say of each why it does not."""
+"""Detect the format of a trace and read it; the error for an unknown format names the closest reader."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from scenarios.workloads.repairs import OnError
 Reader = Callable[[Path, ReadOptions], Corpus]
 
 READERS: dict[str, tuple[Callable[[Sample], str], Reader]] = {
-    module.FORMAT: (module.refuses, module.read)
+    module.FORMAT: (module.mismatch, module.read)
     for module in (
         parquet, weka, tracelab, bailian, mooncake, azure, burstgpt, servegen, aiperf, otel, claude_code,
     )
 }  # fmt: skip
-"""Tried in this order: a format that another would also take stands before it."""
+"""Tried in this order: the more specific format comes first."""
 
 
 def read(
@@ -46,7 +46,7 @@ def read(
     path : Path or str
         A file or a directory.
     form : str
-        A name in `READERS`, or `auto`: the first reader that takes the file's beginning.
+        A name in `READERS`, or `auto`: the first reader that recognises the start of the file.
     options : ReadOptions, optional
     on_error : {"raise", "repair", "skip"}, optional
         Overrides the one of `options`.
@@ -54,8 +54,8 @@ def read(
     Raises
     ------
     UserError
-        Where no reader takes the file (with the nearest one's reason), where the named one refuses it, or where the
-        content is wrong.
+        No reader recognises the file (the error gives the closest reader's reason), the named reader does not, or the
+        content is invalid.
     """
     path = Path(path)
     options = options or ReadOptions()
@@ -67,29 +67,29 @@ def read(
         raise UserError(f"{path}: no such file or directory")
     start = sample(path, options.on_error)
     if form != "auto":
-        refuses, reader = READERS[form]
-        if reason := refuses(start):
+        mismatch, reader = READERS[form]
+        if reason := mismatch(start):
             raise UserError(f"{path}: not {form}: {reason}")
         return reader(path, options)
-    for refuses, reader in READERS.values():
-        if not refuses(start):
+    for mismatch, reader in READERS.values():
+        if not mismatch(start):
             return reader(path, options)
-    raise UserError(f"{path}: no known format{_looked_at(path)}: {_nearest(start)}")
+    raise UserError(f"{path}: no known format{_examined_file(path)}: {_nearest(start)}")
 
 
-def _looked_at(path: Path) -> str:
-    """Return which file of a directory was judged; '' where it is the only one."""
+def _examined_file(path: Path) -> str:
+    """Return which file of a directory was examined; '' for a single file."""
     return f" in {members(path, TEXTS)[0].name}" if path.is_dir() else ""
 
 
 def _nearest(start: Sample) -> str:
-    """Return which reader finds most of what it asks for, and what it misses; or that none finds anything."""
-    nothing = Sample(start.path, {} if isinstance(start.first, dict) else start.first, None, ())
-    best, found = "", (0, False, 0)
-    for name, (refuses, _) in READERS.items():
-        reason, whole = refuses(start), refuses(nothing)
+    """Return the reader that finds most of its required fields, and what is missing; or that none finds any."""
+    empty = Sample(start.path, {} if isinstance(start.first, dict) else start.first, None, ())
+    best, best_score = "", (0, False, 0)
+    for name, (mismatch, _) in READERS.items():
+        reason, full_reason = mismatch(start), mismatch(empty)
         missing = reason.count("`")
-        here = (whole.count("`") - missing, reason != whole, -missing)
-        if here > found:
-            best, found = f"nearest to {name}, but {reason}; {len(READERS) - 1} others fit less", here
+        score = (full_reason.count("`") - missing, reason != full_reason, -missing)
+        if score > best_score:
+            best, best_score = f"nearest to {name}, but {reason}; {len(READERS) - 1} others fit less", score
     return best or f"it begins as none of {', '.join(READERS)} does"

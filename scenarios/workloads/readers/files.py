@@ -1,4 +1,4 @@
-"""Open what people have: plain, gzip or zstd, a file or a directory, one line in memory at a time."""
+"""Read lines and JSON documents from plain, gzip or zstd files and from directories, one line in memory at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scenarios.workloads.repairs import Repairs, Skip
 
 CHUNK_BYTES = 1 << 18
 NEWLINE = b"\n"
-ENDS_TOO_SOON = "unexpected end of data"  # as both orjson and Python's own decoder put it
+ENDS_TOO_SOON = "unexpected end of data"  # the message of both orjson and Python's decoder
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
@@ -34,14 +34,14 @@ def members(path: Path, suffixes: tuple[str, ...] = (".json", ".jsonl")) -> list
     if path.is_file():
         return [path]
     wanted = tuple(suffix + pack for suffix in suffixes for pack in ("", ".gz", ".zst"))
-    found = sorted(p for p in path.iterdir() if p.is_file() and p.name.endswith(wanted))
-    if not found:
+    files = sorted(p for p in path.iterdir() if p.is_file() and p.name.endswith(wanted))
+    if not files:
         raise UserError(f"{path}: the directory holds no {', '.join(suffixes)} file (plain, .gz or .zst)")
-    return found
+    return files
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
-    """Yield the file's content, unpacked by what its first bytes say; raise UserError where it breaks off."""
+    """Yield the file's content, decompressed according to its first bytes; raise UserError where it is truncated."""
     with path.open("rb") as file:
         start = file.read(4)
         file.seek(0)
@@ -63,7 +63,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
         except (zlib.error, zstandard.ZstdError) as error:
             raise UserError(f"{path}: byte {file.tell()}: the compressed data is damaged ({error})") from None
         if not unpack.eof:
-            raise UserError(f"{path}: the compressed file is truncated: it breaks off before its end mark")
+            raise UserError(f"{path}: the compressed file is truncated: it ends before its end marker")
 
 
 def lines(path: Path, unended: list[bytes] | None = None) -> Iterator[tuple[int, bytes]]:
@@ -91,8 +91,8 @@ def lines(path: Path, unended: list[bytes] | None = None) -> Iterator[tuple[int,
 def documents(path: Path, repairs: Repairs) -> Iterator[tuple[str, Any]]:
     """Yield (place, parsed JSON value) for each line of a JSONL file, or once for a file that is one JSON value.
 
-    A first line that opens and closes an object says JSONL; so does the file's name. Lines that are not JSON raise
-    UserError with line and byte, or are left out and counted under `skip`.
+    A first line that opens and closes an object means JSONL; so does a file name with .jsonl. Lines that are not JSON
+    raise UserError with line and byte, or are left out and counted under `skip`.
     """
     source = lines(path)
     try:
@@ -102,13 +102,13 @@ def documents(path: Path, repairs: Repairs) -> Iterator[tuple[str, Any]]:
     except UserError as error:
         if repairs.on_error != "skip":
             raise
-        repairs.note("file broken off", str(error), "left out")
+        repairs.note("file truncated", str(error), "left out")
         return
     stripped = first[1].strip()
     by_line = ".jsonl" in path.name or (stripped[:1] == b"{" and stripped[-1:] == b"}")
     if not by_line:
         try:
-            value = _one_value(first, source, path, repairs)
+            value = _single_document(first, source, path, repairs)
         except Skip:
             return
         for k, item in enumerate(value if isinstance(value, list) else [value]):
@@ -125,11 +125,13 @@ def documents(path: Path, repairs: Repairs) -> Iterator[tuple[str, Any]]:
         except UserError as error:
             if repairs.on_error != "skip":
                 raise
-            repairs.note("file broken off", str(error), "what came before it was kept")
+            repairs.note("file truncated", str(error), "the rows before it were kept")
             return
 
 
-def _one_value(first: tuple[int, bytes], source: Iterator[tuple[int, bytes]], path: Path, repairs: Repairs) -> Any:
+def _single_document(
+    first: tuple[int, bytes], source: Iterator[tuple[int, bytes]], path: Path, repairs: Repairs
+) -> Any:
     """Parse all lines of a file as one JSON value; raise Skip where the file is left out and counted."""
     number, line = first
     rows = [line]
@@ -141,7 +143,7 @@ def _one_value(first: tuple[int, bytes], source: Iterator[tuple[int, bytes]], pa
     except UserError as error:
         if repairs.on_error != "skip":
             raise
-        repairs.note("file broken off", str(error), "left out")
+        repairs.note("file truncated", str(error), "left out")
         raise Skip from None
     return parse(b"\n".join(rows), path, 1, repairs)
 
@@ -151,17 +153,17 @@ def parse(line: bytes, path: Path, number: int, repairs: Repairs) -> Any:
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        if broken_off(line, error):
-            wrong = "the JSON value is not closed: the file is truncated"
-            raise repairs.refuse("file broken off", f"{path}:{number + line.count(NEWLINE)}", wrong) from None
+        if is_truncated(line, error):
+            problem = "the JSON value is not closed: the file is truncated"
+            raise repairs.rejection("file truncated", f"{path}:{number + line.count(NEWLINE)}", problem) from None
         at = f"{path}:{number + error.lineno - 1}"
-        raise repairs.refuse(
-            "malformed JSON", at, f"byte {error.colno}: not JSON ({error.msg}); one whole JSON value was expected"
+        raise repairs.rejection(
+            "malformed JSON", at, f"byte {error.colno}: not JSON ({error.msg}); one complete JSON value was expected"
         ) from None
 
 
-def broken_off(text: bytes, error: orjson.JSONDecodeError) -> bool:
-    """Tell whether a JSON text is wrong only in that it ends too soon, within a value or within a character."""
+def is_truncated(text: bytes, error: orjson.JSONDecodeError) -> bool:
+    """Return whether the only error of a JSON text is that it ends early, within a value or within a character."""
     if error.msg == ENDS_TOO_SOON:
         return True
     try:
@@ -175,11 +177,11 @@ def sha256(paths: list[Path]) -> str:
     """Return the SHA-256 of the files as they are stored, as `sha256sum` prints it (several: of their digests)."""
     digests = []
     for path in paths:
-        whole = hashlib.sha256()
+        digest = hashlib.sha256()
         with path.open("rb") as file:
             while chunk := file.read(1 << 20):
-                whole.update(chunk)
-        digests.append(whole.hexdigest())
+                digest.update(chunk)
+        digests.append(digest.hexdigest())
     if len(digests) == 1:
         return digests[0]
     return hashlib.sha256("\n".join(digests).encode()).hexdigest()

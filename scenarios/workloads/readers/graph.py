@@ -1,8 +1,8 @@
-"""From requests that name their predecessors to conversations of streams.
+"""Group requests that name their predecessors into conversations of streams.
 
-Connected requests make a conversation. A stream goes on from a request to the first one that follows it in the same
-session; any other follower begins a stream of its own that waits for it. A stated delay beats a recorded start, as it
-runs from the END of what went before: the start is then laid out from it.
+Connected requests make a conversation. A stream continues from a request to the first one that follows it in the same
+session; any other follower begins a new stream that waits for it. A stated delay takes precedence over a recorded
+start, as it runs from the END of the predecessors: the start is then computed from it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scenarios.workloads.repairs import Repairs
 
 @dataclass(slots=True, kw_only=True)
 class Request:
-    """One request by its own name; `after` names those that must end first, the one it continues at the head.
+    """One request and its predecessors; `after` names the requests that must end first, the continued one first.
 
     `t_s` None: not recorded. `delay_s` runs from the latest end of `after`.
     """
@@ -64,15 +64,20 @@ def _known(requests: Sequence[Request], repairs: Repairs) -> dict[str, Request]:
     known: dict[str, Request] = {}
     for request in requests:
         if request.name in known:
-            repairs.mend("duplicate request id", request.at, f"{request.name!r} stands twice", "the second is left out")
+            repairs.repair(
+                "duplicate request id", request.at, f"{request.name!r} appears twice", "the second is left out"
+            )
             continue
         known[request.name] = request
     for request in known.values():
         dangling = [name for name in request.after if name not in known]
         if dangling:
-            wrong = f"{dangling[0]!r} is not in the file"
-            repairs.mend(
-                "dangling parent", request.at, wrong, "the link is dropped; without any, it begins a conversation"
+            problem = f"{dangling[0]!r} is not in the file"
+            repairs.repair(
+                "dangling parent",
+                request.at,
+                problem,
+                "the link is dropped; a request without links begins a conversation",
             )
             request.after = [name for name in request.after if name in known]
     return known
@@ -96,8 +101,10 @@ def _order(known: dict[str, Request], repairs: Repairs) -> list[Request]:
                 ready.append(follower)
     if len(order) < len(known):
         stuck = next(name for name, count in missing.items() if count)
-        raise repairs.refuse(
-            "cycle", known[stuck].at, f"{stuck!r} waits for itself through others; a request waits for earlier ones"
+        raise repairs.rejection(
+            "cycle",
+            known[stuck].at,
+            f"{stuck!r} waits for itself through others; requests may only wait for earlier ones",
         )
     return order
 
@@ -117,25 +124,25 @@ def _lay_out(order: Sequence[Request], known: dict[str, Request]) -> None:
 
 
 def _components(order: Sequence[Request]) -> list[list[Request]]:
-    home: dict[str, str] = {}
+    parent: dict[str, str] = {}
 
-    def find(name: str) -> str:
-        while home[name] != name:
-            home[name] = home[home[name]]
-            name = home[name]
+    def root_of(name: str) -> str:
+        while parent[name] != name:
+            parent[name] = parent[parent[name]]
+            name = parent[name]
         return name
 
     by_session: dict[str, str] = {}
     for request in order:
-        home[request.name] = request.name
+        parent[request.name] = request.name
         for name in request.after:
-            home[find(request.name)] = find(name)
+            parent[root_of(request.name)] = root_of(name)
         if request.session:
             same = by_session.setdefault(request.session, request.name)
-            home[find(request.name)] = find(same)
+            parent[root_of(request.name)] = root_of(same)
     groups: dict[str, list[Request]] = {}
     for request in order:
-        groups.setdefault(find(request.name), []).append(request)
+        groups.setdefault(root_of(request.name), []).append(request)
     return list(groups.values())
 
 

@@ -1,4 +1,4 @@
-"""Mooncake: JSONL, one request a line, and its extensions by AIPerf and Dynamo.
+"""Read Mooncake traces: JSONL, one request per line, with the extensions by AIPerf and Dynamo.
 
 `timestamp` [MILLISECONDS from the start], `input_length` [tokens, INCLUDING the reusable prefix], `output_length`
 [tokens], `hash_ids` (prefix-chained, 512 tokens each, the last block partial; the same ids in the whole file).
@@ -32,43 +32,45 @@ BLOCK_TOKENS = 512
 MS = 1e-3
 
 
-def refuses(sample: Sample) -> str:
+def mismatch(sample: Sample) -> str:
     """Return why this is not a Mooncake trace, '' when it is."""
     first = sample.first
     if isinstance(first, dict) and first.get("schema") == SCHEMA:
         return ""
     if isinstance(first, dict) and "chat_id" in first:
         return "its rows have `chat_id`, as Bailian's, whose time stamps are in seconds"
-    return rows.lacks(first, "input_length", "output_length")
+    return rows.missing_keys(first, "input_length", "output_length")
 
 
 def read(path: Path, options: ReadOptions) -> Corpus:
-    """Read requests that stand alone, sessions, or a graph, whichever the rows are."""
+    """Read independent requests, sessions, or a dependency graph, according to the rows."""
     repairs = Repairs(options.on_error)
     block_tokens = options.block_tokens or BLOCK_TOKENS
     scope = "global"
-    alone = StreamBuilder("", "independent")
+    independent = StreamBuilder("", "independent")
     linked: list[Request] = []
-    grown: dict[str, _Delta] = {}
+    deltas: dict[str, _Delta] = {}
     for at, row in rows.json_rows(path, repairs):
         if row.get("schema") == SCHEMA:
-            block_tokens = options.block_tokens or fields.whole(row, "block_size", at, repairs, 1)
+            block_tokens = options.block_tokens or fields.integer(row, "block_size", at, repairs, 1)
             scope = str(row.get("hash_id_scope") or "global")
             continue
         try:
-            _row(row, at, repairs, block_tokens, alone, linked, grown if options.delta else None)
+            _row(row, at, repairs, block_tokens, independent, linked, deltas if options.delta else None)
         except Skip:
             continue
     if not linked:
-        return rows.stand_alone(path, FORMAT, alone, repairs, block_tokens=block_tokens, scope="global")
-    if len(alone):
-        raise repairs.refuse("rows with and without a session", f"{path}", "either all rows name their session or none")
-    made = graph.conversations(
+        return rows.independent_rows(path, FORMAT, independent, repairs, block_tokens=block_tokens, scope="global")
+    if len(independent):
+        raise repairs.rejection(
+            "rows with and without a session", f"{path}", "expected a session on all rows or on none"
+        )
+    conversations = graph.conversations(
         linked, repairs, block_tokens=1 if options.delta else block_tokens, shared_clock=scope == "global"
     )
-    whole = Corpus(name=path.name, format=FORMAT, conversations=made, repairs=repairs)
-    whole.scope = "local" if scope == "local" or options.delta else "global"
-    return rows.kept(whole, path)
+    corpus = Corpus(name=path.name, format=FORMAT, conversations=conversations, repairs=repairs)
+    corpus.scope = "local" if scope == "local" or options.delta else "global"
+    return rows.with_digest(corpus, path)
 
 
 class _Delta:
@@ -90,24 +92,24 @@ def _row(
     at: str,
     repairs: Repairs,
     block_tokens: int,
-    alone: StreamBuilder,
+    independent: StreamBuilder,
     linked: list[Request],
-    grown: dict[str, _Delta] | None,
+    deltas: dict[str, _Delta] | None,
 ) -> None:
-    prompt_tokens = fields.whole(row, "input_length", at, repairs, 1)
+    prompt_tokens = fields.integer(row, "input_length", at, repairs, 1)
     output_tokens = fields.output(row, "output_length", at, repairs)
     session = str(row.get("session_id", ""))
-    if grown is not None:
-        prompt_tokens, runs = grown.setdefault(session, _Delta()).extend(prompt_tokens, output_tokens)
+    if deltas is not None:
+        prompt_tokens, runs = deltas.setdefault(session, _Delta()).extend(prompt_tokens, output_tokens)
     else:
         runs = fields.block_runs(row, "hash_ids", at, repairs, prompt_tokens, block_tokens)
     t_s = fields.seconds(row, "timestamp", at, repairs, MS)
     if "request_id" not in row and not session:
         if t_s is None:
-            wrong = "missing; a row without a session is replayed by its time stamp"
-            raise repairs.refuse("timestamp missing", f"{at}: timestamp", wrong)
-        t_s = rows.in_order(alone, t_s, at, repairs)
-        alone.add(t_s=t_s, prompt_tokens=prompt_tokens, output_tokens=output_tokens, runs=runs)
+            problem = "missing; a row without a session is replayed by its time stamp"
+            raise repairs.rejection("timestamp missing", f"{at}: timestamp", problem)
+        t_s = rows.check_order(independent, t_s, at, repairs)
+        independent.add(t_s=t_s, prompt_tokens=prompt_tokens, output_tokens=output_tokens, runs=runs)
         return
     play = f"{row['play_id']}/" if "play_id" in row else ""
     linked.append(
@@ -124,13 +126,13 @@ def _row(
     )
     _link(row, at, repairs, linked)
     if linked[-1].t_s is None and not linked[-1].after:
-        wrong = "missing; the first turn of a session needs its start"
+        problem = "missing; the first turn of a session needs its start"
         linked.pop()
-        raise repairs.refuse("timestamp missing", f"{at}: timestamp", wrong)
+        raise repairs.rejection("timestamp missing", f"{at}: timestamp", problem)
 
 
 def _link(row: dict[str, Any], at: str, repairs: Repairs, linked: list[Request]) -> None:
-    """Set what the last request waits for, and how long after."""
+    """Set the predecessors of the last request and the delay after them."""
     request = linked[-1]
     delay_s = fields.seconds(row, "delay", at, repairs, MS)
     if "dependencies" in row:
@@ -146,9 +148,9 @@ def _link(row: dict[str, Any], at: str, repairs: Repairs, linked: list[Request])
         tool_s = fields.seconds(row, "tool_wait_ms", at, repairs, MS)
         request.delay_s = None if delay_s is None and tool_s is None else (delay_s or 0.0) + (tool_s or 0.0)
     else:
-        before = next((r for r in reversed(linked[:-1]) if r.session == request.session), None)
-        request.after = [before.name] if before else []
-        request.delay_s = delay_s if before else None
-        if before and delay_s is None and request.t_s is None:
+        previous = next((r for r in reversed(linked[:-1]) if r.session == request.session), None)
+        request.after = [previous.name] if previous else []
+        request.delay_s = delay_s if previous else None
+        if previous and delay_s is None and request.t_s is None:
             repairs.note("wait absent", at, "taken as 0 s after the turn before")
             request.delay_s = 0.0

@@ -1,10 +1,10 @@
-"""OpenTelemetry spans of model calls (gen_ai semantic conventions): OTLP JSON, or one span a line.
+"""Read OpenTelemetry spans of model calls (gen_ai semantic conventions): OTLP JSON, or one span a line.
 
 Used attributes: `gen_ai.usage.input_tokens` [tokens, INCLUDING cached ones], `gen_ai.usage.output_tokens`,
 `gen_ai.usage.cache_read.input_tokens` (also `cache_read_input_tokens`; optional), `gen_ai.conversation.id` (else the
 trace id names the session), `gen_ai.response.model`. Times: OTLP `startTimeUnixNano`, `endTimeUnixNano` [ns], or
-`start_time`, `end_time` [ISO]. Other spans (tools, workflows) are passed over and counted. Without cache counts a
-prompt names no blocks, so nothing of it can be reused.
+`start_time`, `end_time` [ISO]. Other spans (tools, workflows) are skipped and counted. Without cache counts a
+prompt has no block ids, so nothing of it can be reused.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Span = tuple[str, str, float, float, dict[str, Any]]
 """(place, session, start_s, end_s, attributes)"""
 
 
-def refuses(sample: Sample) -> str:
+def mismatch(sample: Sample) -> str:
     """Return why these are not spans, '' when they are."""
     if isinstance(sample.first, dict) and ("resourceSpans" in sample.first or "resource_spans" in sample.first):
         return ""
-    wrong = rows.lacks(sample.first, "attributes")
-    if wrong:
-        return f"{wrong}, and it holds no `resourceSpans`"
+    reason = rows.missing_keys(sample.first, "attributes")
+    if reason:
+        return f"{reason}, and it holds no `resourceSpans`"
     times = {"start_time", "startTimeUnixNano", "start_time_unix_nano", "startTime"} & set(sample.first)
     return "" if times else "its first span has no start time"
 
@@ -47,19 +47,19 @@ def read(path: Path, options: ReadOptions) -> Corpus:
     for at, row in rows.json_rows(path, repairs):
         for span in _spans(row):
             try:
-                found = _span(span, at, repairs)
+                parsed = _span(span, at, repairs)
             except Skip:
                 continue
-            if found is not None:
-                sessions.setdefault(found[1], []).append(found)
+            if parsed is not None:
+                sessions.setdefault(parsed[1], []).append(parsed)
     origin = min((span[2] for spans in sessions.values() for span in spans), default=0.0)
-    made = []
+    conversations = []
     for name, spans in sessions.items():
         try:
-            made.append(_conversation(name, sorted(spans, key=lambda s: (s[2], s[0])), origin, repairs))
+            conversations.append(_conversation(name, sorted(spans, key=lambda s: (s[2], s[0])), origin, repairs))
         except Skip:
             continue
-    return rows.kept(Corpus(name=path.name, format=FORMAT, conversations=made, repairs=repairs), path)
+    return rows.with_digest(Corpus(name=path.name, format=FORMAT, conversations=conversations, repairs=repairs), path)
 
 
 def _spans(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -99,18 +99,18 @@ def _moment_s(span: dict[str, Any], names: tuple[str, ...], at: str, repairs: Re
             break
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return (moment - EPOCH) / timedelta(seconds=1)
-    raise repairs.refuse(f"{names[0]} not a time", f"{at}: {names[0]}", "nanoseconds or an ISO time was expected")
+    raise repairs.rejection(f"{names[0]} not a time", f"{at}: {names[0]}", "nanoseconds or an ISO time was expected")
 
 
 def _span(span: dict[str, Any], at: str, repairs: Repairs) -> Span | None:
     attributes = _attributes(span)
     if INPUT not in attributes:
-        repairs.note("span without token counts", at, "passed over: not a model call")
+        repairs.note("span without token counts", at, "skipped: not a model call")
         return None
     start_s = _moment_s(span, ("startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime"), at, repairs)
     end_s = _moment_s(span, ("endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime"), at, repairs)
     if end_s < start_s:
-        repairs.mend("span ends before it starts", at, f"{end_s - start_s:g} s", "taken as ending at once")
+        repairs.repair("span ends before it starts", at, f"{end_s - start_s:g} s", "taken as ending at once")
         end_s = start_s
     trace = span.get("traceId") or span.get("trace_id") or (span.get("context") or {}).get("trace_id")
     return at, str(attributes.get("gen_ai.conversation.id") or trace or "no session"), start_s, end_s, attributes
@@ -121,11 +121,11 @@ def _conversation(name: str, spans: list[Span], origin: float, repairs: Repairs)
     stream, chain = StreamBuilder("", "root"), StatedPrefix()
     end_s = start_s
     for at, _, from_s, to_s, attributes in spans:
-        prompt_tokens = fields.whole(attributes, INPUT, at, repairs, 1)
+        prompt_tokens = fields.integer(attributes, INPUT, at, repairs, 1)
         output_tokens = fields.output(attributes, OUTPUT, at, repairs)
         cached = next((int(attributes[key]) for key in CACHED if attributes.get(key) is not None), None)
         if cached is None:
-            repairs.note("no cache count", at, "the prompt names no blocks: nothing of it can be reused")
+            repairs.note("no cache count", at, "the prompt has no block ids: nothing of it can be reused")
         if from_s < end_s:
             repairs.note("span starts before the last one ended", at, "played after it, without a wait")
         stream.add(

@@ -1,4 +1,4 @@
-"""Steadyflow's own Parquet form: one row a request, everything that the record holds.
+"""Read Steadyflow's own Parquet format: one row per request, with every field of a `Corpus`.
 
 Columns: `conversation`, `start_s` [s, null: no shared clock], `block_tokens` [tokens]; `stream` (number),
 `stream_name`, `relation`, `tool_tokens`, `system_tokens` [tokens]; `ordinal`, `t_s`, `think_s`, `service_s` [s, null:
@@ -51,10 +51,10 @@ SCHEMA = pa.schema(
 )
 
 
-def refuses(sample: Sample) -> str:
-    """Return why this is not a Parquet file of ours, '' when it is."""
+def mismatch(sample: Sample) -> str:
+    """Return why this is not a Steadyflow Parquet file, '' when it is."""
     if sample.header != ("parquet",):
-        return "it does not begin with Parquet's mark"
+        return "it does not begin with the Parquet magic bytes"
     try:
         metadata = pq.read_schema(sample.path).metadata or {}
     except (pa.ArrowException, ValueError, OSError) as error:
@@ -84,16 +84,18 @@ def read(path: Path, options: ReadOptions) -> Corpus:
     grouped: dict[str, list[int]] = {}
     for k, name in enumerate(columns["conversation"]):
         grouped.setdefault(name, []).append(k)
-    whole: list[Conversation] = []
+    conversations: list[Conversation] = []
     for name, listed in grouped.items():
         try:
-            whole.append(_conversation(name, listed, columns))
+            conversations.append(_conversation(name, listed, columns))
         except (ValueError, IndexError, TypeError) as error:
-            wrong = ValueError(f"conversation {name!r} holds a value that is never written: {error}")
-            raise _damaged(path, wrong) from None
-    corpus = Corpus(name=meta["name"], format=meta["format"], conversations=whole, scope=meta["scope"], repairs=repairs)
+            problem = ValueError(f"conversation {name!r} holds an invalid value: {error}")
+            raise _damaged(path, problem) from None
+    corpus = Corpus(
+        name=meta["name"], format=meta["format"], conversations=conversations, scope=meta["scope"], repairs=repairs
+    )
     corpus.source_sha256 = meta["source_sha256"]
-    return rows.not_empty(corpus, path)
+    return rows.require_requests(corpus, path)
 
 
 def _conversation(name: str, listed: list[int], columns: dict[str, list[Any]]) -> Conversation:

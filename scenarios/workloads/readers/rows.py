@@ -1,4 +1,4 @@
-"""What readers share: a look at a file's beginning, rows of JSON and CSV, and the corpus they end in."""
+"""Shared parts of the readers: the sample for format detection, rows of JSON and CSV, checks of the corpus."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from scenarios.workloads.repairs import OnError, Repairs, Skip
 
 TEXTS = (".json", ".jsonl", ".csv")
 LIKELY_RATE_PER_S = (1e-4, 1e4)
-"""Requests a second that a whole trace may plausibly hold; outside, the unit of its times is in doubt."""
+"""Requests a second that are plausible for a trace; outside, the time unit is suspect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """What a reader may be told; what does not concern a format is left alone by it.
+    """Options of a reader; a reader ignores options that do not concern its format.
 
     `block_tokens` overrides the format's own block size; `delta` says that input lengths are only the new part and
     accumulate; `seed` and `horizon_s` are for formats that are generators; `drop_doubles` leaves out a request that is
@@ -42,7 +42,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The beginning of a file, as far as a reader needs it to say yes or no.
+    """The beginning of a file, for format detection.
 
     `first` and `second` are the first two JSON values of a JSONL file (or the value of a JSON file); `header` is the
     first line split at commas.
@@ -73,38 +73,38 @@ def sample(path: Path, on_error: OnError = "repair") -> Sample:
 
 def _sample(path: Path, file: Path) -> Sample:
     """Read the first lines of one file of a path."""
-    found = [line for _, line in zip(range(2), (line for _, line in files.lines(file)))]
-    if not found:
+    first_lines = [line for _, line in zip(range(2), (line for _, line in files.lines(file)))]
+    if not first_lines:
         raise UserError(f"{file}: the file is empty; a trace was expected")
-    first = _value(found[0])
-    if first is None and found[0].strip()[:1] in (b"{", b"["):
-        first = _whole(file)
+    first = _json_line(first_lines[0])
+    if first is None and first_lines[0].strip()[:1] in (b"{", b"["):
+        first = _json_document(file)
     if isinstance(first, list):
         first = first[0] if first else None
-    second = _value(found[1]) if len(found) > 1 else None
-    header = tuple(name.strip().strip('"') for name in found[0].decode("utf-8-sig", "replace").split(","))
+    second = _json_line(first_lines[1]) if len(first_lines) > 1 else None
+    header = tuple(name.strip().strip('"') for name in first_lines[0].decode("utf-8-sig", "replace").split(","))
     return Sample(path, first, second, header)
 
 
-def _value(line: bytes) -> Any:
+def _json_line(line: bytes) -> Any:
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
         return None
 
 
-def _whole(file: Path) -> Any:
-    """Return a file as one JSON value, None where it is none; raise UserError where it breaks off."""
+def _json_document(file: Path) -> Any:
+    """Return a file as one JSON value, None where it is none; raise UserError where it is truncated."""
     text = b"\n".join(line for _, line in files.lines(file))
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        if files.broken_off(text, error):
+        if files.is_truncated(text, error):
             raise UserError(f"{file}: the JSON value is not closed at the file's end: the file is truncated") from None
         return None
 
 
-def lacks(value: Any, *keys: str) -> str:
+def missing_keys(value: Any, *keys: str) -> str:
     """Return why a JSON value is not a row with these keys; '' when it is."""
     if not isinstance(value, dict):
         return "its first value is not a JSON object"
@@ -112,7 +112,7 @@ def lacks(value: Any, *keys: str) -> str:
     return f"its first row has no {', '.join(f'`{key}`' for key in missing)}" if missing else ""
 
 
-def lacks_columns(header: Sequence[str], *columns: str) -> str:
+def missing_columns(header: Sequence[str], *columns: str) -> str:
     """Return why a header does not name these columns; '' when it does."""
     missing = [column for column in columns if column not in header]
     return f"its first line names no column {', '.join(f'`{column}`' for column in missing)}" if missing else ""
@@ -123,26 +123,26 @@ def json_rows(path: Path, repairs: Repairs) -> Iterator[tuple[str, dict[str, Any
     for file in files.members(path):
         for at, value in files.documents(file, repairs):
             if not isinstance(value, dict):
-                repairs_error = repairs.refuse("not a row", at, "a JSON object was expected")
-                if isinstance(repairs_error, Skip):
+                rejection = repairs.rejection("not a row", at, "a JSON object was expected")
+                if isinstance(rejection, Skip):
                     continue
-                raise repairs_error
+                raise rejection
             yield at, value
 
 
 def csv_rows(path: Path, repairs: Repairs) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield (place, row) for every line of CSV files under their header; quotes and a byte-order mark are allowed.
 
-    A last line with fewer fields than the header is refused, or left out and counted under `skip`; so is one that
-    breaks off after its last comma, unless a row above it leaves the last field empty too. A last field that neither a
-    line end nor a quote ends is counted: who cuts a file within its last number leaves a number.
+    A last line with fewer fields than the header is an error, or left out and counted under `skip`; so is one that ends
+    after its last comma, unless a row above it also leaves the last field empty. A last field without a line end or a
+    quote after it is counted: a file truncated within its last number still ends in a number.
 
     Raises
     ------
     UserError
-        Where the last line breaks off (but under `skip`), or no file holds a row.
+        The last line is truncated (except under `skip`), or no file holds a row.
     """
-    met = 0
+    row_count = 0
     for file in files.members(path, (".csv",)):
         unended: list[bytes] = []
         numbered = files.lines(file, unended)
@@ -158,30 +158,32 @@ def csv_rows(path: Path, repairs: Repairs) -> Iterator[tuple[str, dict[str, str]
         final = (reader.fieldnames or ("",))[-1]
         may_be_empty = not final.strip()
         while row is not None:
-            met += 1
+            row_count += 1
             at = f"{file}:{numbers[-1]}"
             following = next(reader, None)
             short = sum(value is None for value in row.values())
             open_end = following is None and bool(unended) and not unended[0].endswith(b'"')
             empty = not (row[final] or "").strip()
-            wrong = ""
+            problem = ""
             if following is None and short:
-                wrong = f"the last line ends {short} of {len(row)} fields too soon: the file is truncated"
+                problem = f"the last line ends {short} of {len(row)} fields early: the file is truncated"
             elif open_end and empty and not may_be_empty:
-                wrong = f"the last line ends before its last field ({final.strip()}): the file may be truncated"
-            if wrong:
-                refused = repairs.refuse("file broken off", at, wrong)
-                if isinstance(refused, Skip):
+                problem = f"the last line ends before its last field ({final.strip()}): the file may be truncated"
+            if problem:
+                rejection = repairs.rejection("file truncated", at, problem)
+                if isinstance(rejection, Skip):
                     break
-                raise refused
+                raise rejection
             may_be_empty = may_be_empty or empty
             if open_end:
                 last = unended[0].rpartition(b",")[2].decode("utf-8", "replace")
-                repairs.note("no newline at the end", at, f"kept with {last!r}: short, if the file was cut there")
+                repairs.note(
+                    "no newline at the end", at, f"kept with {last!r}: incomplete if the file was truncated there"
+                )
             yield at, {(k or "").strip(): (v or "").strip() for k, v in row.items() if k is not None}
             row = following
-    if not met:
-        raise UserError(f"{path}: there is a header, but no row below it; a row a request was expected")
+    if not row_count:
+        raise UserError(f"{path}: there is a header, but no row below it; one row per request was expected")
 
 
 def number(row: dict[str, str], key: str, at: str, repairs: Repairs) -> float:
@@ -193,25 +195,25 @@ def number(row: dict[str, str], key: str, at: str, repairs: Repairs) -> float:
         value = float("nan")
     if not abs(value) < float("inf"):
         what = "missing" if cell == "" else repr(cell)
-        raise repairs.refuse(f"{key} not a number", f"{at}: {key}", f"{what}; a finite number was expected")
+        raise repairs.rejection(f"{key} not a number", f"{at}: {key}", f"{what}; a finite number was expected")
     return value
 
 
-def kept(corpus: Corpus, path: Path) -> Corpus:
-    """Return the corpus with its files' digest, or raise where nothing is left of it."""
+def with_digest(corpus: Corpus, path: Path) -> Corpus:
+    """Return the corpus with the digest of its files; raise UserError where it is empty."""
     corpus.source_sha256 = files.sha256(files.members(path, TEXTS))
-    return not_empty(corpus, path)
+    return require_requests(corpus, path)
 
 
-def not_empty(corpus: Corpus, path: Path) -> Corpus:
-    """Return the corpus, or raise where nothing is left of it, with what was odd."""
+def require_requests(corpus: Corpus, path: Path) -> Corpus:
+    """Return the corpus; where it is empty, raise UserError with the counted defects."""
     if corpus.requests == 0:
         odd = "; ".join(f"{e.kind}: {e.count}, first at {e.first_at}" for e in corpus.repairs.entries.values())
         raise UserError(f"{path}: no request is left to play ({odd or 'the file holds none'})")
     return corpus
 
 
-def stand_alone(
+def independent_rows(
     path: Path,
     form: str,
     stream: StreamBuilder,
@@ -220,22 +222,24 @@ def stand_alone(
     block_tokens: int = 64,
     scope: Literal["global", "none"] = "none",
 ) -> Corpus:
-    """Return rows that share nothing but a file as one corpus; times are checked for a plausible unit."""
+    """Return independent rows as one corpus; the time unit is checked by the request rate."""
     built = stream.build()
     if len(built) >= 100:
         span_s = float(built.t_s.max() - built.t_s.min())
         rate = len(built) / span_s if span_s > 0.0 else float("inf")
         low, high = LIKELY_RATE_PER_S
         if not low <= rate <= high:
-            wrong = f"{len(built)} requests in {span_s:g} s are {rate:.3g} a second; is the unit of time right?"
-            repairs.mend("implausible rate", f"{path}", wrong, "kept as it stands")
-    whole = Conversation(name=path.name, block_tokens=block_tokens, streams=(built,), start_s=0.0)
-    return kept(Corpus(name=path.name, format=form, conversations=[whole], scope=scope, repairs=repairs), path)
+            problem = f"{len(built)} requests in {span_s:g} s are {rate:.3g} per second; check the unit of time"
+            repairs.repair("implausible rate", f"{path}", problem, "kept as it stands")
+    conversation = Conversation(name=path.name, block_tokens=block_tokens, streams=(built,), start_s=0.0)
+    return with_digest(
+        Corpus(name=path.name, format=form, conversations=[conversation], scope=scope, repairs=repairs), path
+    )
 
 
-def in_order(stream: StreamBuilder, t_s: float, at: str, repairs: Repairs) -> float:
-    """Count a time stamp that lies before the one above it; replay sorts by time, so nothing is changed."""
+def check_order(stream: StreamBuilder, t_s: float, at: str, repairs: Repairs) -> float:
+    """Return `t_s`; count it as a defect where it precedes an earlier row. Replay sorts by time, so nothing changes."""
     if t_s < stream.last_t_s:
-        repairs.mend("time going backwards", at, f"{t_s} s after {stream.last_t_s} s", "sorted by time stamp")
+        repairs.repair("time going backwards", at, f"{t_s} s after {stream.last_t_s} s", "sorted by time stamp")
     stream.last_t_s = max(stream.last_t_s, t_s)
     return t_s

@@ -1,4 +1,4 @@
-"""ServeGen client parameters: a folder of `chunk-N-trace.csv` and `chunk-N-dataset.json`, made into requests.
+"""Draw requests from ServeGen client parameters: a folder of `chunk-N-trace.csv` and `chunk-N-dataset.json`.
 
 Trace lines have no header: window start [s, steps of 600 s], rate [requests/s], CV of the gaps, "Gamma" or "Weibull"
 or nothing, shape, scale [s]. The data set maps window starts [s, steps of 6 h] to {"input_tokens": "{length:
@@ -33,7 +33,7 @@ FORMAT = "servegen"
 WINDOW_S = 600.0
 
 
-def refuses(sample: Sample) -> str:
+def mismatch(sample: Sample) -> str:
     """Return why this is not a ServeGen folder, '' when it is."""
     return "" if sample.header == ("servegen",) else "it is not a folder with `chunk-N-trace.csv` files"
 
@@ -41,24 +41,24 @@ def refuses(sample: Sample) -> str:
 def read(path: Path, options: ReadOptions) -> Corpus:
     """Draw the requests of all clients up to `options.horizon_s`."""
     repairs = Repairs(options.on_error)
-    drawn: list[tuple[float, int, int]] = []
+    requests: list[tuple[float, int, int]] = []
     chunks = sorted(path.glob("chunk-*-trace.csv"))
     for chunk in chunks:
         lengths = chunk.with_name(chunk.name.replace("-trace.csv", "-dataset.json"))
         if not lengths.exists():
             raise UserError(f"{lengths}: missing; {chunk.name} needs its data set beside it")
-        drawn.extend(_client(chunk, lengths, options))
+        requests.extend(_client(chunk, lengths, options))
     stream = StreamBuilder("", "independent")
-    for t_s, prompt_tokens, output_tokens in sorted(drawn):
+    for t_s, prompt_tokens, output_tokens in sorted(requests):
         stream.add(t_s=t_s, prompt_tokens=prompt_tokens, output_tokens=output_tokens)
     if not len(stream):
         raise UserError(f"{path}: no client sends anything within {options.horizon_s} s")
     repairs.note("generated from parameters", f"{path}", f"seed {options.seed}, {options.horizon_s:g} s")
-    whole = Conversation(name=path.name, block_tokens=64, streams=(stream.build(),), start_s=0.0)
+    conversation = Conversation(name=path.name, block_tokens=64, streams=(stream.build(),), start_s=0.0)
     return Corpus(
         name=path.name,
         format=FORMAT,
-        conversations=[whole],
+        conversations=[conversation],
         scope="none",
         repairs=repairs,
         source_sha256=files.sha256(chunks),
@@ -112,12 +112,14 @@ def _arrivals(line: list[str], start_s: float, key: int) -> list[float]:
 
 def _tables(lengths: Path) -> dict[float, dict[str, tuple[NDArray[np.int64], NDArray[np.float64]]]]:
     try:
-        whole = orjson.loads(lengths.read_bytes())
+        windows = orjson.loads(lengths.read_bytes())
         out = {}
-        for start, both in whole.items():
+        for start, distributions in windows.items():
             table = {}
             for key in ("input_tokens", "output_tokens"):
-                pdf = ast.literal_eval(both[key]) if isinstance(both[key], str) else both[key]
+                pdf = (
+                    ast.literal_eval(distributions[key]) if isinstance(distributions[key], str) else distributions[key]
+                )
                 values = np.array([int(float(k)) for k in pdf], dtype=np.int64)
                 table[key] = values, np.cumsum(np.array(list(pdf.values()), dtype=np.float64))
             out[float(start)] = table

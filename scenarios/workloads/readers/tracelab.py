@@ -1,4 +1,4 @@
-"""TraceLab: rounds of coding agents, as JSONL rows or as replay CSV.
+"""Read TraceLab traces: rounds of coding agents, as JSONL rows or as replay CSV.
 
 JSONL row: `session_id`, `round_index`, `input_tokens_total` = `prefix_tokens` (cached) + `newly_append_tokens`,
 `output_tokens` [tokens], `timing_events` [{event_type, timestamp ISO}], `first_input_event_type`. A round starts at its
@@ -7,7 +7,8 @@ last input event (a person's message or a tool's result) and ends at its last ou
 CSV: `session_id` (or `id`), `round_idx`, `prefix_len`, `input_len` (only the NEW part), `output_len` [tokens],
 `tool_wait_after_ms` [ms after this round's end], and optional `arrival_time` [ms]. No service times: assumed.
 
-Both state the prefix instead of giving block ids: see `stated`. Source: github.com/uw-syfi/TraceLab (CC BY 4.0).
+Both state the prefix instead of giving block ids: see `synthetic_blocks`. Source: github.com/uw-syfi/TraceLab (CC BY
+4.0).
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ INPUT_EVENTS = ("user_message", "tool_result")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def refuses(sample: Sample) -> str:
+def mismatch(sample: Sample) -> str:
     """Return why this is neither form of a TraceLab trace, '' when it is one."""
-    if not rows.lacks_columns(sample.header, "round_idx", "prefix_len", "input_len", "output_len"):
+    if not rows.missing_columns(sample.header, "round_idx", "prefix_len", "input_len", "output_len"):
         return ""
     if isinstance(sample.first, dict):
-        return rows.lacks(sample.first, "session_id", "round_index", "prefix_tokens", "newly_append_tokens")
-    return rows.lacks_columns(sample.header, "round_idx", "prefix_len", "input_len", "output_len")
+        return rows.missing_keys(sample.first, "session_id", "round_index", "prefix_tokens", "newly_append_tokens")
+    return rows.missing_columns(sample.header, "round_idx", "prefix_len", "input_len", "output_len")
 
 
 class _Session:
@@ -70,24 +71,24 @@ def read(path: Path, options: ReadOptions) -> Corpus:
             continue
     beyond = sum(session.chain.beyond_tokens for session in sessions.values())
     if beyond:
-        done = "cached in the source beyond the prompt before; new here, as only prompts name blocks"
+        done = "cached in the source beyond the previous prompt; new here, as only prompts have block ids"
         repairs.note("stated prefix beyond the last prompt, tokens", f"{path}", done, beyond)
-    whole = [
+    conversations = [
         Conversation(name=name, block_tokens=1, streams=(s.stream.build(),), start_s=s.start_s)
         for name, s in sessions.items()
         if len(s.stream)
     ]
-    return rows.kept(Corpus(name=path.name, format=FORMAT, conversations=whole, repairs=repairs), path)
+    return rows.with_digest(Corpus(name=path.name, format=FORMAT, conversations=conversations, repairs=repairs), path)
 
 
 def _replay_row(row: dict[str, Any], at: str, sessions: dict[str, _Session], repairs: Repairs) -> None:
     keys = ("prefix_len", "input_len", "output_len", "tool_wait_after_ms")
     values = {key: rows.number(row, key, at, repairs) for key in keys if row.get(key, "") != "" or key != keys[3]}
-    prefix = fields.whole(values, "prefix_len", at, repairs, 0)
-    new = fields.whole(values, "input_len", at, repairs, 0)
+    prefix = fields.integer(values, "prefix_len", at, repairs, 0)
+    new = fields.integer(values, "input_len", at, repairs, 0)
     output_tokens = fields.output(values, "output_len", at, repairs)
     if prefix + new < 1:
-        raise repairs.refuse("prompt zero", at, "prefix_len + input_len = 0; at least 1 was expected")
+        raise repairs.rejection("prompt zero", at, "prefix_len + input_len = 0; at least 1 was expected")
     name = str(row.get("session_id") or row.get("id"))
     if name not in sessions:
         arrival = row.get("arrival_time", "")
@@ -106,12 +107,12 @@ def _replay_row(row: dict[str, Any], at: str, sessions: dict[str, _Session], rep
 
 
 def _round(row: dict[str, Any], at: str, sessions: dict[str, _Session], repairs: Repairs) -> None:
-    total = fields.whole(row, "input_tokens_total", at, repairs, 1)
-    prefix = fields.whole(row, "prefix_tokens", at, repairs, 0)
-    new = fields.whole(row, "newly_append_tokens", at, repairs, 0)
+    total = fields.integer(row, "input_tokens_total", at, repairs, 1)
+    prefix = fields.integer(row, "prefix_tokens", at, repairs, 0)
+    new = fields.integer(row, "newly_append_tokens", at, repairs, 0)
     if prefix + new != total:
-        wrong = f"prefix {prefix} + new {new} is not the total {total}"
-        repairs.mend("lengths do not add up", at, wrong, "the total is kept, the prefix cut to fit")
+        problem = f"prefix {prefix} + new {new} is not the total {total}"
+        repairs.repair("lengths do not add up", at, problem, "the total is kept, the prefix cut to fit")
         prefix = min(prefix, total)
     start_s, end_s, starter = _times(row, at, repairs)
     session = sessions.setdefault(str(row.get("session_id")), _Session(start_s))
@@ -141,11 +142,11 @@ def _times(row: dict[str, Any], at: str, repairs: Repairs) -> tuple[float, float
         try:
             moment = datetime.fromisoformat(str(event.get("timestamp")))
         except ValueError:
-            wrong = f"{event.get('timestamp')!r} is no ISO time"
-            raise repairs.refuse("timestamp not a time", f"{at}: timing_events", wrong) from None
+            problem = f"{event.get('timestamp')!r} is no ISO time"
+            raise repairs.rejection("timestamp not a time", f"{at}: timing_events", problem) from None
         at_s = (moment - EPOCH) / timedelta(seconds=1)
         (starts if event.get("event_type") in INPUT_EVENTS else ends).append(at_s)
     if not starts:
-        raise repairs.refuse("no input event", f"{at}: timing_events", "a user_message or tool_result was expected")
+        raise repairs.rejection("no input event", f"{at}: timing_events", "a user_message or tool_result was expected")
     human = row.get("first_input_event_type") == "user_message"
     return max(starts), max([max(starts), *ends]), "human" if human else "tool"

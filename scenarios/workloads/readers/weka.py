@@ -1,4 +1,4 @@
-"""Weka / AgentX conversations: one JSON object each, in a file, a directory, or one a line in JSONL (.gz, .zst).
+"""Read Weka / AgentX conversations: one JSON object each, in a file, a directory, or one a line in JSONL (.gz, .zst).
 
 Top level (units in brackets): `id`; `models` [names]; `block_size` [tokens]; `hash_id_scope` "local" or "global";
 `tool_tokens`, `system_tokens` [tokens], optional; `totals`, opaque; `requests`. Published as kv-cache-tester (WEKA v8)
@@ -9,12 +9,12 @@ cached part]; `out` [tokens]; `hash_ids` (floor or ceil of in / block_size, from
 server time], `think_time` [s, from the previous END], `ttft` [s], `model`, `stop`, `input_types`, `output_types`.
 
 A sub-agent entry has `type` "subagent", `t` [s, spawn], `agent_id`, `status`, `duration_ms` [ms], `requests`. Its inner
-`t` is relative to the spawn in some corpora and on the parent's clock in others: see `subagent_base`.
+`t` is relative to the spawn in some corpora and on the parent's clock in others: see `_base`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,25 +29,25 @@ ClockBase = Literal["auto", "relative", "absolute"]
 FORMAT = "weka"
 STOP_CODE = {"": 0, "tool_use": 1, "end_turn": 2, "max_tokens": 3}
 TOLERANCE_S = 1.0
-"""Clocks of whole seconds agree to this much (WEKA v8 stamps every request of a root in whole seconds)."""
+"""Tolerance of comparisons between clocks (WEKA v8 rounds the stamps of root requests to seconds)."""
 
 
-def refuses(sample: Sample) -> str:
+def mismatch(sample: Sample) -> str:
     """Return why this is not a Weka trace, '' when it is."""
-    wrong = rows.lacks(sample.first, "requests")
-    return wrong or ("" if isinstance(sample.first["requests"], list) else "its `requests` is not a list")
+    reason = rows.missing_keys(sample.first, "requests")
+    return reason or ("" if isinstance(sample.first["requests"], list) else "its `requests` is not a list")
 
 
 def read(path: Path, options: ReadOptions | None = None) -> Corpus:
-    """Read conversations; memory holds one line and the record.
+    """Read conversations; memory holds one line and the corpus.
 
     Parameters
     ----------
     path : Path
         A JSON or JSONL file, plain, .gz or .zst, or a directory of them.
     options : ReadOptions, optional
-        `subagent_clock` is the base of sub-agents' inner times; `auto` decides for each conversation, and the report
-        says how it fell. `drop_doubles` leaves out a plain request that repeats the streamed one before it.
+        `subagent_clock` is the base of sub-agents' inner times; `auto` decides for each conversation, and the decision
+        is counted as a note. `drop_doubles` leaves out a plain request that repeats the streamed one before it.
 
     Raises
     ------
@@ -56,25 +56,27 @@ def read(path: Path, options: ReadOptions | None = None) -> Corpus:
     """
     options = options or ReadOptions()
     repairs = Repairs(options.on_error)
-    paths = files.members(path)
+    documents = (item for file in files.members(path) for item in files.documents(file, repairs))
     conversations: list[Conversation] = []
     names: dict[str, int] = {}
     scopes: dict[str, str] = {}
-    for at, document in _all(paths, repairs):
+    for at, document in documents:
         try:
             conversation, scope = _conversation(document, at, repairs, options)
             if conversations and conversation.block_tokens != conversations[0].block_tokens:
-                wrong = f"{conversation.block_tokens}; the conversations before it have {conversations[0].block_tokens}"
-                raise repairs.refuse("mixed block sizes", f"{at}: block_size", wrong)
+                problem = (
+                    f"{conversation.block_tokens}; the conversations before it have {conversations[0].block_tokens}"
+                )
+                raise repairs.rejection("mixed block sizes", f"{at}: block_size", problem)
             if scopes and scope not in scopes:
-                raise repairs.refuse(
+                raise repairs.rejection(
                     "mixed scopes", f"{at}: hash_id_scope", f"{scope}; before it: {next(iter(scopes))}"
                 )
             scopes.setdefault(scope, at)
-            conversations.append(_renamed(conversation, names, at, repairs))
+            conversations.append(_with_unique_name(conversation, names, at, repairs))
         except Skip:
             continue
-    return rows.kept(
+    return rows.with_digest(
         Corpus(
             name=path.name,
             format=FORMAT,
@@ -86,44 +88,36 @@ def read(path: Path, options: ReadOptions | None = None) -> Corpus:
     )
 
 
-def _all(paths: list[Path], repairs: Repairs) -> Iterator[tuple[str, Any]]:
-    for path in paths:
-        yield from files.documents(path, repairs)
-
-
-def _renamed(conversation: Conversation, names: dict[str, int], at: str, repairs: Repairs) -> Conversation:
-    """Return the conversation under a name of its own: a repeated id is a defect."""
+def _with_unique_name(conversation: Conversation, names: dict[str, int], at: str, repairs: Repairs) -> Conversation:
+    """Return the conversation under a unique name: a repeated id is a defect."""
     seen = names[conversation.name] = names.get(conversation.name, 0) + 1
     if seen == 1:
         return conversation
-    repairs.mend("duplicate conversation id", f"{at}: id", f"{conversation.name!r} stands twice", "numbered apart")
-    return Conversation(
-        name=f"{conversation.name}#{seen}",
-        block_tokens=conversation.block_tokens,
-        streams=conversation.streams,
-        models=conversation.models,
+    repairs.repair(
+        "duplicate conversation id", f"{at}: id", f"{conversation.name!r} appears twice", "renamed with a number"
     )
+    return replace(conversation, name=f"{conversation.name}#{seen}")
 
 
 def _conversation(document: Any, at: str, repairs: Repairs, options: ReadOptions) -> tuple[Conversation, str]:
     if not isinstance(document, dict) or not isinstance(document.get("requests"), list):
-        raise repairs.refuse("not a conversation", at, "an object with a list `requests` was expected")
-    block_tokens = fields.whole(document, "block_size", at, repairs, 1)
+        raise repairs.rejection("not a conversation", at, "an object with a list `requests` was expected")
+    block_tokens = fields.integer(document, "block_size", at, repairs, 1)
     if not document["requests"]:
-        raise repairs.refuse("conversation empty", f"{at}: requests", "empty; at least one request was expected")
+        raise repairs.rejection("conversation empty", f"{at}: requests", "empty; at least one request was expected")
     models: dict[str, int] = {}
     root = StreamBuilder("", "root")
     root.tool_tokens, root.system_tokens = _prefix(document, at, repairs)
     spawned: list[tuple[int, str, dict[str, Any]]] = []
     reader = _Reader(repairs, block_tokens, models, options.stated_thinks)
-    for k, row in enumerate(_undoubled(document["requests"], at, repairs, options.drop_doubles)):
+    for k, row in enumerate(_without_duplicates(document["requests"], at, repairs, options.drop_doubles)):
         place = f"{at}: requests[{k}]"
         if isinstance(row, dict) and row.get("type") == "subagent":
             spawned.append((len(root) - 1, place, row))
         else:
             reader.add(root, row, place)
     if not len(root):
-        raise repairs.refuse("conversation empty", f"{at}: requests", "only sub-agents; a root request was expected")
+        raise repairs.rejection("conversation empty", f"{at}: requests", "only sub-agents; a root request was expected")
     stream = root.build()
     base = _base(spawned, at, repairs, options.subagent_clock) if spawned else "relative"
     streams = [stream]
@@ -131,7 +125,7 @@ def _conversation(document: Any, at: str, repairs: Repairs, options: ReadOptions
         if (inner := _subagent(reader, stream, len(streams), after, place, row, base)) is not None:
             streams.append(inner)
     name = document.get("id")
-    whole = Conversation(
+    conversation = Conversation(
         name=str(name) if name is not None else at.rsplit("/", 1)[-1],
         block_tokens=block_tokens,
         streams=tuple(streams),
@@ -139,12 +133,15 @@ def _conversation(document: Any, at: str, repairs: Repairs, options: ReadOptions
     )
     scope = document.get("hash_id_scope") or "local"
     if scope not in ("local", "global"):
-        raise repairs.refuse("unknown scope", f"{at}: hash_id_scope", f"{scope!r}; local or global was expected")
-    return whole, scope
+        raise repairs.rejection("unknown scope", f"{at}: hash_id_scope", f"{scope!r}; local or global was expected")
+    return conversation, scope
 
 
-def _undoubled(requests: list[Any], at: str, repairs: Repairs, drop: bool) -> list[Any]:
-    """Find requests sent twice, streamed and then plain with the same blocks: they double the load and fake a hit."""
+def _without_duplicates(requests: list[Any], at: str, repairs: Repairs, drop: bool) -> list[Any]:
+    """Count requests sent twice, streamed and then plain with the same blocks, and drop the second where asked.
+
+    They double the load and inflate the cache hit.
+    """
     out: list[Any] = []
     before: dict[str, Any] = {}
     for k, row in enumerate(requests):
@@ -162,13 +159,13 @@ def _undoubled(requests: list[Any], at: str, repairs: Repairs, drop: bool) -> li
 def _prefix(row: dict[str, Any], at: str, repairs: Repairs) -> tuple[int, int]:
     """Return (tool, system) tokens: optional fields."""
     return (
-        fields.whole(row, "tool_tokens", at, repairs, 0) if row.get("tool_tokens") is not None else 0,
-        fields.whole(row, "system_tokens", at, repairs, 0) if row.get("system_tokens") is not None else 0,
+        fields.integer(row, "tool_tokens", at, repairs, 0) if row.get("tool_tokens") is not None else 0,
+        fields.integer(row, "system_tokens", at, repairs, 0) if row.get("system_tokens") is not None else 0,
     )
 
 
 class _Reader:
-    """Turn rows into requests of a stream, holding each to the format."""
+    """Convert rows to requests of a stream and validate them."""
 
     def __init__(self, repairs: Repairs, block_tokens: int, models: dict[str, int], stated_thinks: bool) -> None:
         self.repairs = repairs
@@ -180,8 +177,8 @@ class _Reader:
         """Append one request; `base_s` is added to its time."""
         repairs = self.repairs
         if not isinstance(row, dict):
-            raise repairs.refuse("not a request", at, "an object was expected")
-        prompt_tokens = fields.whole(row, "in", at, repairs, 1)
+            raise repairs.rejection("not a request", at, "an object was expected")
+        prompt_tokens = fields.integer(row, "in", at, repairs, 1)
         output_tokens = fields.output(row, "out", at, repairs)
         runs = fields.block_runs(row, "hash_ids", at, repairs, prompt_tokens, self.block_tokens)
         stop = row.get("stop") or ""
@@ -206,13 +203,13 @@ class _Reader:
     def _start_s(self, stream: StreamBuilder, row: dict[str, Any], at: str) -> float:
         t_s = fields.seconds(row, "t", at, self.repairs)
         if t_s is None:
-            raise self.repairs.refuse("t missing", f"{at}: t", "missing; seconds from the start were expected")
+            raise self.repairs.rejection("t missing", f"{at}: t", "missing; seconds from the start were expected")
         if t_s < 0.0:
-            self.repairs.mend("time negative", f"{at}: t", f"{t_s} s lies before the start", "taken as 0 s")
+            self.repairs.repair("time negative", f"{at}: t", f"{t_s} s lies before the start", "taken as 0 s")
             t_s = 0.0
         before = stream.last_t_s
         if t_s < before:
-            self.repairs.mend(
+            self.repairs.repair(
                 "time going backwards", f"{at}: t", f"{t_s} s after {before} s", "taken as the time before it"
             )
             t_s = before
@@ -222,8 +219,8 @@ class _Reader:
     def _think_s(self, row: dict[str, Any], at: str, interval_s: float) -> float | None:
         """Return the think time, or None where it cannot be the wait since the previous request's end.
 
-        After a request without `api_time`, producers count it from an earlier end: it exceeds the interval between the
-        starts, and played as it stands it would lengthen the session manyfold.
+        After a request without `api_time`, producers count it from an earlier end: it then exceeds the interval between
+        the starts, and replaying it would lengthen the session severalfold.
         """
         think_s = self._wait_s(row, "think_time", at)
         if think_s is not None and think_s > interval_s + TOLERANCE_S:
@@ -240,7 +237,7 @@ class _Reader:
         if wait_s is None:
             self.repairs.note(f"{key} absent", at, "left missing: derived from the starts around it")
         elif wait_s < 0.0:
-            self.repairs.mend(f"{key} negative", f"{at}: {key}", f"{wait_s} s", "taken as missing")
+            self.repairs.repair(f"{key} negative", f"{at}: {key}", f"{wait_s} s", "taken as missing")
             return None
         return wait_s
 
@@ -271,7 +268,7 @@ def _subagent(
     repairs = reader.repairs
     spawn_s = fields.seconds(row, "t", place, repairs)
     if spawn_s is None:
-        raise repairs.refuse("t missing", f"{place}: t", "missing; the spawn's second was expected")
+        raise repairs.rejection("t missing", f"{place}: t", "missing; the spawn time in seconds was expected")
     rows = row.get("requests")
     if not isinstance(rows, list) or not rows:
         repairs.note("sub-agent without requests", place, "left out: it sends nothing")

@@ -132,7 +132,7 @@ def test_cycles_in_wait_for_duplicate_ids_and_dangling_parents_are_found(tmp_pat
     dangling = mooncake(0, 64, [1], request_id="c", session_id="s", wait_for=["gone"])
     path = jsonl(tmp_path, dangling, mooncake(5, 64, [1], request_id="c", session_id="s"))
     assert kinds(detect.read(path)) == {"duplicate request id": 1, "dangling parent": 1}
-    with pytest.raises(UserError, match="stands twice"):
+    with pytest.raises(UserError, match="appears twice"):
         detect.read(path, on_error="raise")
 
 

@@ -1,4 +1,4 @@
-"""A trace that ends too soon is told as truncated wherever its form shows it."""
+"""A truncated trace is reported as truncated wherever its format shows it."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ ROWS = [
 
 
 @pytest.mark.parametrize("indent", [None, 1])
-def test_a_json_file_cut_anywhere_is_told_as_truncated(tmp_path: Path, indent: int | None) -> None:
-    whole = json.dumps(ROWS, indent=indent, ensure_ascii=False).encode()
+def test_a_json_file_cut_anywhere_is_reported_as_truncated(tmp_path: Path, indent: int | None) -> None:
+    content = json.dumps(ROWS, indent=indent, ensure_ascii=False).encode()
     path = tmp_path / "t.json"
-    path.write_bytes(whole)
+    path.write_bytes(content)
     assert read(path).requests == 3
-    for end in range(1, len(whole)):
-        path.write_bytes(whole[:end])
+    for end in range(1, len(content)):
+        path.write_bytes(content[:end])
         with pytest.raises(UserError, match="the file is truncated"):
             read(path)
 
 
-def test_a_last_line_of_json_that_breaks_off_is_told_as_truncated_or_left_out_and_counted(tmp_path: Path) -> None:
+def test_a_truncated_last_line_of_json_is_reported_as_truncated_or_left_out_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text("\n".join(json.dumps(row) for row in ROWS)[:-9], encoding="utf-8")
     with pytest.raises(UserError, match=r"t\.jsonl:3: the JSON value is not closed: the file is truncated"):
         read(path)
     corpus = read(path, on_error="skip")
-    assert (corpus.requests, corpus.repairs.entries["file broken off"].count) == (2, 1)
+    assert (corpus.requests, corpus.repairs.entries["file truncated"].count) == (2, 1)
 
 
-def test_a_last_line_of_csv_with_fewer_fields_is_told_as_truncated_or_left_out_and_counted(tmp_path: Path) -> None:
+def test_a_last_line_of_csv_with_fewer_fields_is_reported_as_truncated_or_left_out_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(HEAD + "2023-11-16 18:17:04.07992", encoding="utf-8")
-    with pytest.raises(UserError, match=r"t\.csv:3: the last line ends 2 of 3 fields too soon: the file is truncated"):
+    with pytest.raises(UserError, match=r"t\.csv:3: the last line ends 2 of 3 fields early: the file is truncated"):
         read(path)
     corpus = read(path, on_error="skip")
-    assert (corpus.requests, corpus.repairs.entries["file broken off"].count) == (1, 1)
+    assert (corpus.requests, corpus.repairs.entries["file truncated"].count) == (1, 1)
     path.write_text(HEAD + "2023-11-16 18:17:04.07992\n2023-11-16 18:17:05.0,1,2\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"t\.csv:3: ContextTokens: missing"):
         read(path)
@@ -68,14 +68,14 @@ def test_a_last_number_of_csv_that_no_newline_ends_is_kept_and_counted(tmp_path:
         (entry,) = [e for e in corpus.repairs.entries.values() if e.kind == "no newline at the end"]
         assert corpus.requests == 2
         assert (entry.count, entry.first_at) == (1, f"{form}:3")
-        assert entry.done == "kept with '34': short, if the file was cut there"
+        assert entry.done == "kept with '34': incomplete if the file was truncated there"
     path.write_text(HEAD + '"2023-11-16 18:17:05.0","1200","345"', encoding="utf-8")
     assert "no newline at the end" not in read(path).repairs.entries
 
 
 @pytest.mark.parametrize("form", ["auto", "parquet"])
 @pytest.mark.parametrize("on_error", ["raise", "repair", "skip"])
-def test_a_parquet_file_cut_or_overwritten_is_told_as_truncated_or_damaged(
+def test_a_parquet_file_cut_or_overwritten_is_reported_as_truncated_or_damaged(
     tmp_path: Path, form: str, on_error: OnError
 ) -> None:
     source, path = tmp_path / "t.jsonl", tmp_path / "t.parquet"
@@ -101,7 +101,7 @@ def test_a_cut_file_of_a_folder_is_left_out_and_counted_wherever_it_stands(
     data = text.encode()
     (tmp_path / cut_name).write_bytes((gzip.compress(data) if cut_name.endswith(".gz") else data)[:-12])
     corpus = read(tmp_path, on_error="skip")
-    entry = corpus.repairs.entries["file broken off"]
+    entry = corpus.repairs.entries["file truncated"]
     assert (corpus.format, corpus.requests, entry.count, entry.done) == ("weka", 2, 1, "left out")
     assert cut_name in entry.first_at
     policies: tuple[OnError, ...] = ("repair", "raise")
@@ -113,14 +113,14 @@ def test_a_cut_file_of_a_folder_is_left_out_and_counted_wherever_it_stands(
         read(tmp_path, on_error="skip")
 
 
-def test_a_csv_cut_after_its_last_comma_is_told_as_perhaps_truncated_or_left_out_and_counted(tmp_path: Path) -> None:
+def test_a_csv_cut_after_its_last_comma_is_an_error_or_left_out_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(HEAD + "2023-11-16 18:17:05.0,1200,", encoding="utf-8")
     wrong = r"t\.csv:3: the last line ends before its last field \(GeneratedTokens\): the file may be truncated$"
     with pytest.raises(UserError, match=wrong):
         read(path)
     corpus = read(path, on_error="skip")
-    assert (corpus.requests, corpus.repairs.entries["file broken off"].done) == (1, "left out")
+    assert (corpus.requests, corpus.repairs.entries["file truncated"].done) == (1, "left out")
     assert "no newline at the end" not in corpus.repairs.entries
 
 
@@ -138,10 +138,10 @@ def test_a_cut_csv_ends_only_itself_among_a_folders_files(tmp_path: Path) -> Non
     (tmp_path / "a.csv").write_text(HEAD + "2023-11-16 18:17:05.0,1200", encoding="utf-8")
     (tmp_path / "b.csv").write_text(HEAD, encoding="utf-8")
     corpus = read(tmp_path, on_error="skip")
-    assert (corpus.requests, corpus.repairs.entries["file broken off"].count) == (2, 1)
+    assert (corpus.requests, corpus.repairs.entries["file truncated"].count) == (2, 1)
 
 
-def test_a_number_that_a_carriage_return_ends_is_whole(tmp_path: Path) -> None:
+def test_a_number_before_a_carriage_return_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes((HEAD + "2023-11-16 18:17:05.0,1200,9\n").replace("\n", "\r\n").encode()[:-1])
     corpus = read(path)
@@ -149,7 +149,7 @@ def test_a_number_that_a_carriage_return_ends_is_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n"])
-def test_a_csv_of_a_header_alone_is_told_to_have_no_row(tmp_path: Path, end: str) -> None:
+def test_a_csv_of_a_header_alone_is_reported_to_have_no_row(tmp_path: Path, end: str) -> None:
     path = tmp_path / "t.csv"
     for head in (HEAD.partition("\n")[0], "Timestamp,Request tokens,Response tokens"):
         path.write_bytes((head + end).encode())
@@ -158,7 +158,7 @@ def test_a_csv_of_a_header_alone_is_told_to_have_no_row(tmp_path: Path, end: str
 
 
 @pytest.mark.parametrize(("column", "value"), [("starter", "uses"), ("stop", None), ("stream", 7)])
-def test_a_parquet_value_that_is_never_written_is_told_as_damage(tmp_path: Path, column: str, value: object) -> None:
+def test_an_invalid_parquet_value_is_reported_as_damage(tmp_path: Path, column: str, value: object) -> None:
     source, path = tmp_path / "t.jsonl", tmp_path / "t.parquet"
     source.write_text("\n".join(json.dumps(row) for row in ROWS), encoding="utf-8")
     to_parquet(read(source), path)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 from orchestrator.clock import TICK, Clock
 from orchestrator.ledger import Turn
-from orchestrator.ports import Plant, Router, WorkerInfo
-from orchestrator.turn import TurnView, WorkerId
+from orchestrator.ports import Plant, Router
+from orchestrator.turn import ConfigurationName, TurnView, WorkerId
 from orchestrator.views import Snapshot, View
 from orchestrator.worker import Worker
 
@@ -197,10 +197,11 @@ class Pool:
                 return worker
         return None
 
-    def set_slots(self, matches: Callable[[WorkerInfo], bool], slots: int) -> None:
-        """Change the slots of every worker that matches (a batching command; not on any turn's path)."""
+    def set_slots(self, slots: Mapping[ConfigurationName, int]) -> None:
+        """Take the slots per worker that the plant has set, by configuration (not on any turn's path)."""
         for worker in self.workers:
-            if worker.slots != slots and matches(worker.info):
-                worker.set_slots(slots)
+            now = slots.get(worker.info.configuration, worker.slots)
+            if now != worker.slots:
+                worker.set_slots(now)
                 self.changed(worker)
         self.serve()

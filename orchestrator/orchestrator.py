@@ -7,7 +7,7 @@ worker's memory, joins the batch, and is retired. The same code runs on the virt
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -24,7 +24,7 @@ from orchestrator.reconfigure import ReconfigureSpec, WorkerLifecycle
 from orchestrator.recorder import Recorder, Sink
 from orchestrator.rng import stream_key
 from orchestrator.telemetry import Sample, Telemetry, TelemetrySpec, take_sample
-from orchestrator.turn import TurnId, TurnView, WorkerId
+from orchestrator.turn import ConfigurationName, TurnId, TurnView, WorkerId
 from orchestrator.turn_runner import TurnRunner
 from orchestrator.turn_tasks import TurnTaskPool
 from orchestrator.wiring import loop_specs
@@ -319,11 +319,8 @@ class Orchestrator:
         if info.role is not Role.IDLE:
             self.recorder.workers.add(sign, now_s)
 
-    def _resize(self, configuration: str | None, slots: int) -> None:
-        def matches(info: WorkerInfo) -> bool:
-            return configuration is None or info.configuration == configuration
-
-        self._decoders.set_slots(matches, slots)
+    def _resize(self, slots: Mapping[ConfigurationName, int]) -> None:
+        self._decoders.set_slots(slots)
         self._slots.set(sum(worker.info.slots or 0 for worker in self._decoders.workers), self._clock.now())
 
     @property

@@ -6,7 +6,7 @@ Readings and commands stand in `signals`.
 from __future__ import annotations
 
 from asyncio import Future
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
@@ -133,7 +133,11 @@ class Ready(NamedTuple):
 
 
 class WorkerInfo(NamedTuple):
-    """A worker that exists. `slots` None: unlimited; `staging_turns`: staged ahead of a free slot (double buffer)."""
+    """A worker that exists.
+
+    `slots`: those in force, within the caps set by then (None: unlimited); `staging_turns`: staged ahead of a free slot
+    (double buffer).
+    """
 
     worker: WorkerId
     rack: int
@@ -154,10 +158,15 @@ class PlantFact(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """What an actuator really set, after clipping."""
+    """What an actuator really set, after clipping.
+
+    `slots`: the decode slots now in force on each worker of every configuration whose batch cap was set. Of several
+    caps `command` holds the largest.
+    """
 
     command: BatchCommand | RetentionCommand
     clipped: bool
+    slots: Mapping[ConfigurationName, int]
 
 
 class Plant(Protocol):
@@ -208,7 +217,7 @@ class Plant(Protocol):
         ...
 
     def apply(self, command: BatchCommand | RetentionCommand) -> Applied:
-        """Set an actuator."""
+        """Set an actuator; a batch command that names no configuration sets each within its own limits."""
         ...
 
     def read(self) -> PlantReading:

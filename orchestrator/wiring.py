@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from orchestrator import readings
@@ -20,7 +20,7 @@ from orchestrator.messages import (
 from orchestrator.ports import Plant
 from orchestrator.reconfigure import WorkerLifecycle
 from orchestrator.telemetry import Sample
-from orchestrator.turn import ClassName
+from orchestrator.turn import ClassName, ConfigurationName
 
 if TYPE_CHECKING:
     from orchestrator.orchestrator import OrchestratorSpec
@@ -35,7 +35,7 @@ def loop_specs(
     door: AdmissionQueue,
     plant: Plant,
     roster: WorkerLifecycle,
-    resize: Callable[[str | None, int], None],
+    resize: Callable[[Mapping[ConfigurationName, int]], None],
 ) -> list[LoopSpec]:
     """Join each law to its reading and its actuator, slow loops first."""
     names = [c.name for c in spec.classes]
@@ -55,10 +55,10 @@ def loop_specs(
         return door.applied
 
     def apply_batching(command: BatchCommand) -> BatchCommand:
-        applied = plant.apply(command).command
+        applied, _, slots = plant.apply(command)
         assert isinstance(applied, BatchCommand)
-        if applied.batch_cap_turns is not None:
-            resize(applied.configuration, applied.batch_cap_turns)
+        if slots:
+            resize(slots)
         return applied
 
     def apply_retention(command: RetentionCommand) -> RetentionCommand:

@@ -30,6 +30,7 @@ from plant.links.transfer import Transfer
 from plant.workers.aggregated import AggregatedBatch
 from plant.workers.fill import chunk_spans_s
 from plant.workers.job import FETCHING, OVER, WAITING, Job
+from plant.workers.pool_counters import set_caps
 from plant.workers.staging import EvictedKv, left_kv
 
 
@@ -261,32 +262,14 @@ class Cluster:
             site.engine.evict(turn_id)
 
     def apply(self, command: BatchCommand | RetentionCommand) -> Applied:
-        """Set the caps of a configuration's workers, within their slots; each takes them up at its next change."""
-        if isinstance(command, RetentionCommand):
-            if self.tiers is None:
-                return Applied(RetentionCommand(), True)  # a store without limits keeps everything
-            applied = self.tiers.apply(command)
-            return Applied(applied, applied != command)
-        named = command.configuration
-        pools = self.pools
-        clipped = False
-        batch, chunk = command.batch_cap_turns, command.chunk_cap_tokens
-        for pool in pools.values() if named is None else (pools[named],):
-            if batch is not None and pool.spec.slots is not None:
-                pool.batch_cap = max(1, min(batch, pool.spec.slots))
-                clipped |= pool.batch_cap != batch
-            if chunk is not None:
-                pool.chunk_cap = max(1, chunk)
-                clipped |= pool.chunk_cap != chunk
-        if clipped and named is not None:
-            pool = pools[named]
-            command = BatchCommand(
-                configuration=named,
-                batch_cap_turns=None if batch is None else pool.batch_cap,
-                chunk_cap_tokens=None if chunk is None else pool.chunk_cap,
-                load_setpoint_turns=command.load_setpoint_turns,
-            )
-        return Applied(command, clipped)
+        """Set the caps of a configuration's workers, or of all; each worker takes them up at its next change."""
+        if isinstance(command, BatchCommand):
+            named = command.configuration
+            return set_caps(self.pools.values() if named is None else [self.pools[named]], command)
+        if self.tiers is None:
+            return Applied(RetentionCommand(), True, {})  # a store without limits keeps everything
+        applied = self.tiers.apply(command)
+        return Applied(applied, applied != command, {})
 
     # ------------------------------------------------ inside
     def _fetch(self, site: WorkerNode, job: Job) -> asyncio.Future[Any]:

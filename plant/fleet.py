@@ -62,7 +62,8 @@ class WorkerNode:
     def info(self) -> WorkerInfo:
         """Return what the orchestrator knows of this worker."""
         spec = self.spec
-        return WorkerInfo(self.id, self.rack, spec.name, spec.role, spec.slots, spec.staging_turns, self.epoch)
+        slots = self.pool.slots if spec.role in DECODES else spec.slots
+        return WorkerInfo(self.id, self.rack, spec.name, spec.role, slots, spec.staging_turns, self.epoch)
 
 
 class Fleet:

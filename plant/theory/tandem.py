@@ -155,8 +155,8 @@ class Tandem:
         """Clip a batch cap to the slots there are; nothing else can be set."""
         if isinstance(command, BatchCommand) and command.batch_cap_turns is not None:
             cap = min(max(1, command.batch_cap_turns), self.slots)
-            return Applied(BatchCommand(batch_cap_turns=cap), cap != command.batch_cap_turns)
-        return Applied(command, False)
+            return Applied(BatchCommand(batch_cap_turns=cap), cap != command.batch_cap_turns, {DECODE_NAME: cap})
+        return Applied(command, False, {})
 
     def facts(self) -> Iterator[PlantFact]:
         """Tell once of the delay line and of the slots."""

@@ -1,14 +1,20 @@
-"""The counters of one pool, kept as they change, so that a reading costs nothing per worker."""
+"""The counters and caps of one pool, kept as they change, so that a reading costs nothing per worker."""
 
 from __future__ import annotations
 
-from orchestrator.messages import FILL_ROLES, PoolReading, Role
-from orchestrator.turn import new
+from collections.abc import Iterable
+from dataclasses import replace
+
+from orchestrator.messages import DECODES, FILL_ROLES, BatchCommand, PoolReading, Role
+from orchestrator.ports import Applied
+from orchestrator.turn import ConfigurationName, new
 from plant.cluster_spec import ConfigurationSpec
+
+UNLIMITED = 1 << 62
 
 
 class Pool:
-    """Counters of the workers of one configuration; workers write, `reading` reads.
+    """Counters and caps of the workers of one configuration; workers write, `reading` reads.
 
     The KV positions in use are a straight line between the changes of each batch, so their sum over the pool is kept
     as `kv_base_tokens + kv_rate_tokens_per_s x now`: exact at each worker's changes, and within one step's curvature
@@ -40,7 +46,7 @@ class Pool:
 
     def __init__(self, spec: ConfigurationSpec) -> None:
         self.spec = spec
-        self.batch_cap = spec.slots if spec.slots is not None else 1 << 62
+        self.batch_cap = UNLIMITED if spec.slots is None else spec.slots
         self.chunk_cap = spec.chunk_tokens
         self.active = self.pending = 0
         self.busy_slots = self.queued_turns = self.queued_tokens = 0
@@ -53,6 +59,22 @@ class Pool:
         # Seconds of passes that went into new tokens, and those of all passes. Where they last, what is kept is the
         # instants at which workers stopped less those at which they began: `compute_s` and `step_span_s` add now.
         self.chunk_s_total = self.stepping_moment_s = 0.0
+
+    @property
+    def slots(self) -> int | None:
+        """The decode slots in force on each worker: its own, within the cap that was set; None: unlimited."""
+        return None if self.batch_cap == UNLIMITED else self.batch_cap
+
+    def set_batch_cap(self, turns: int) -> int:
+        """Cap every worker's batch, within its slots; return the cap in force."""
+        limit = self.spec.slots
+        self.batch_cap = max(1, turns if limit is None else min(turns, limit))
+        return self.batch_cap
+
+    def set_chunk_cap(self, tokens: int) -> int:
+        """Cap every worker's chunk of new tokens in one pass; return the cap in force."""
+        self.chunk_cap = max(1, tokens)
+        return self.chunk_cap
 
     def kv_used_tokens(self, now_s: float) -> int:
         """Return the KV positions in use at `now_s`, >= 0."""
@@ -115,3 +137,20 @@ class Pool:
         steps = max(1.0, self.tokens_total / self.served_total - 1.0)
         turn_s = steps * spec.times.step_s(slots, round(slots * context)) / slots
         return 1.0 / (turn_s + (fill_s or 0.0 if spec.role is Role.AGGREGATED else 0.0))
+
+
+def set_caps(pools: Iterable[Pool], command: BatchCommand) -> Applied:
+    """Apply a batching command to pools, each within its own limits; only workers that decode have a batch."""
+    batch, chunk = command.batch_cap_turns, command.chunk_cap_tokens
+    slots: dict[ConfigurationName, int] = {}
+    chunks: list[int] = []
+    for pool in pools:
+        if batch is not None and pool.spec.role in DECODES:
+            slots[pool.spec.name] = pool.set_batch_cap(batch)
+        if chunk is not None:
+            chunks.append(pool.set_chunk_cap(chunk))
+    applied = replace(
+        command, batch_cap_turns=max(slots.values(), default=None), chunk_cap_tokens=max(chunks, default=None)
+    )
+    clipped = any(cap != batch for cap in slots.values()) or applied != command
+    return Applied(applied if applied != command else command, clipped, slots)

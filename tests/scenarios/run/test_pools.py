@@ -102,3 +102,17 @@ def test_slots_are_stranded_only_beside_turns_that_wait_for_the_other_stage() ->
         assert (found["compute_ratio"], found["bandwidth_ratio"]) == (0.75, 1.0)
 
     run_virtual(main)
+
+
+def test_caps_above_the_slots_of_a_worker_change_nothing() -> None:
+    def turns_and_slots(cap_turns: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+        law = "candidates.ratio_1.batching"
+        sets = ["horizon_s=240", "warmup_s=60", f"{law}.least_turns={cap_turns}", f"{law}.most_turns={cap_turns}"]
+        found = run(load("loops_apart", sets), "ratio_1")
+        return found.turns, found.signals[["slots", "decode_occupancy_ratio_mean"]]
+
+    turns, signals = turns_and_slots(64)
+    turns_8, signals_8 = turns_and_slots(8)
+    pd.testing.assert_frame_equal(turns, turns_8)
+    pd.testing.assert_frame_equal(signals, signals_8)
+    assert signals["slots"].max() <= 16 * 8, "at most 16 workers of 8 slots decode"

@@ -18,6 +18,7 @@ import math
 
 from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
+from policies.parameters import Positive
 
 
 class Codel:
@@ -35,7 +36,13 @@ class Codel:
         "is no rate to vary a little"
     )
 
-    def __init__(self, cadence: Cadence, *, target_s: float = 0.5, interval_s: float = 10.0) -> None:
+    def __init__(
+        self,
+        cadence: Cadence,
+        *,
+        target_s: Positive = 0.5,
+        interval_s: Positive = 10.0,
+    ) -> None:
         self.cadence = cadence
         self.target_s, self.interval_s = target_s, interval_s
         self._above_s: float | None = None

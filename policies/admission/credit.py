@@ -10,10 +10,13 @@ Spearman, Woodruff and Hopp (1990). Missing data: needs none.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
 from policies.design.structure import OneForOne
 from policies.design.tandem_model import TandemModel
+from policies.parameters import Count
 
 
 class Credit:
@@ -26,7 +29,15 @@ class Credit:
         The cap, >= 1.
     """
 
-    def __init__(self, cadence: Cadence, *, cap_turns: int) -> None:
+    acts_on = "retirement"  # the event that samples it, in place of a period
+    example: ClassVar = {"cap_turns": 120}
+
+    def __init__(
+        self,
+        cadence: Cadence,
+        *,
+        cap_turns: Count,
+    ) -> None:
         self.cadence = cadence
         self.cap_turns = cap_turns
         self._command = AdmissionCommand(in_flight_cap_turns=cap_turns)

@@ -13,12 +13,13 @@ the edge is shed in part. Missing data: with no arrivals counted, shares stay as
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import fsum
+from typing import ClassVar
 
 from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
 from orchestrator.turn import ClassName
+from policies.parameters import Positive, Share
 
 
 class Dagor:
@@ -39,15 +40,16 @@ class Dagor:
         "unequal steps of a share, down by a factor and up by a constant: it saws about its limit of wait and "
         "never rests"
     )
+    example: ClassVar = {"ranking": ["interactive", "standard", "batch"], "limit_s": 0.5}
 
     def __init__(
         self,
         cadence: Cadence,
         *,
-        ranking: Sequence[str],
-        limit_s: float,
-        down_ratio: float = 0.05,
-        up_ratio: float = 0.01,
+        ranking: tuple[str, ...],
+        limit_s: Positive,
+        down_ratio: Share = 0.05,
+        up_ratio: Share = 0.01,
     ) -> None:
         self.cadence = cadence
         self.ranking = tuple(ranking)

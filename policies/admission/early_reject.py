@@ -15,12 +15,13 @@ refused.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
 from policies.design.structure import RelayOnBusy
 from policies.design.tandem_model import TandemModel
+from policies.parameters import NotNegative, Positive
 
 
 class EarlyReject:
@@ -41,15 +42,16 @@ class EarlyReject:
         "on the predicted load it switches on a weighted sum of fill, ready and decoding turns, which has no "
         "orbit in closed form"
     )
+    example: ClassVar = {"load": "predicted", "limit_ratio": 1.0, "fill_s": 0.5, "decode_s": 2.5}
 
     def __init__(
         self,
         cadence: Cadence,
         *,
         load: Literal["current", "predicted"],
-        limit_ratio: float,
-        fill_s: float = 0.0,
-        decode_s: float = 1.0,
+        limit_ratio: Positive,
+        fill_s: NotNegative = 0.0,
+        decode_s: Positive = 1.0,
     ) -> None:
         self.cadence = cadence
         self.load, self.limit_ratio = load, limit_ratio

@@ -16,15 +16,19 @@ and Whitt, "Heavy-traffic limits for queues with many exponential servers" (1981
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import ClassVar
 
 from orchestrator.messages import AdmissionCommand, AdmissionReading
-from orchestrator.ports import Cadence, Policy
+from orchestrator.ports import Cadence
 from orchestrator.turn import ClassName
-from policies.design.structure import Declares, OneForOne, Structure
+from policies.admission.paced_wip import PacedWip
+from policies.admission.pi_backlog import PiBacklog
+from policies.admission.predictive_buffer import PredictiveBuffer
+from policies.admission.retirement_gate import RetirementGate
+from policies.design.structure import OneForOne, Structure
 from policies.design.tandem_model import TandemModel
+from policies.parameters import Count, CountOrZero, NotNegative, Positive, Share
 
 
 class Holdback:
@@ -47,22 +51,24 @@ class Holdback:
         Room kept for each other class.
     tau_s : float
         Span of the means.
-    within : Policy, optional
+    within : RetirementGate, PacedWip, PredictiveBuffer or PiBacklog, optional
         A law that gates or paces, acting at the same cadence; the reserve is kept within what it lets in.
     """
+
+    example: ClassVar = {"cap_turns": 120, "reserved": ["interactive"], "sojourn_s": 3.0}
 
     def __init__(
         self,
         cadence: Cadence,
         *,
-        cap_turns: int,
-        reserved: Sequence[str],
-        sojourn_s: float,
-        z: float = 2.0,
-        most_ratio: float = 0.5,
-        trickle_turns: int = 1,
-        tau_s: float = 30.0,
-        within: Policy[Any, Any] | None = None,  # Any: the readings and commands of an admission law
+        cap_turns: Count,
+        reserved: tuple[str, ...],
+        sojourn_s: Positive,
+        z: NotNegative = 2.0,
+        most_ratio: Share = 0.5,
+        trickle_turns: CountOrZero = 1,
+        tau_s: Positive = 30.0,
+        within: RetirementGate | PacedWip | PredictiveBuffer | PiBacklog | None = None,
     ) -> None:
         self.cadence, self.within = cadence, within
         self.cap_turns, self.reserved, self.sojourn_s = cap_turns, frozenset(reserved), sojourn_s
@@ -80,10 +86,10 @@ class Holdback:
         said = AdmissionCommand() if self.within is None else self.within.act(y)
         return replace(said, in_flight_cap_turns=self.cap_turns, reserve_turns=reserves)
 
-    def structure(self, model: TandemModel) -> Structure | None:
+    def structure(self, model: TandemModel) -> Structure:
         """Return the ring that the cap makes, or the loop of the law within; reserves only divide it among classes."""
         if self.within is not None:
-            return self.within.structure(model) if isinstance(self.within, Declares) else None
+            return self.within.structure(model)
         return OneForOne(cap_turns=self.cap_turns)
 
     def _learn(self, before: AdmissionReading, y: AdmissionReading) -> None:

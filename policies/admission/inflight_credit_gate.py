@@ -11,10 +11,13 @@ control rule" (1967). Missing data: needs none.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
 from policies.design.structure import RelayOnWork
 from policies.design.tandem_model import TandemModel
+from policies.parameters import NotNegative, Positive, below
 
 
 class InflightCreditGate:
@@ -27,7 +30,16 @@ class InflightCreditGate:
         Thresholds, 0 <= open_at_turns < close_at_turns.
     """
 
-    def __init__(self, cadence: Cadence, *, open_at_turns: float, close_at_turns: float) -> None:
+    example: ClassVar = {"open_at_turns": 115, "close_at_turns": 125}
+    rules = (below("open_at_turns", "close_at_turns"),)
+
+    def __init__(
+        self,
+        cadence: Cadence,
+        *,
+        open_at_turns: NotNegative,
+        close_at_turns: Positive,
+    ) -> None:
         self.cadence = cadence
         self.open_at_turns, self.close_at_turns = open_at_turns, close_at_turns
         self._open = True

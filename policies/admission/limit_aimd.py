@@ -11,9 +11,14 @@ Source: Netflix concurrency-limits, AIMDLimit (backoff 0.9, timeout 5 s, +1 only
 
 from __future__ import annotations
 
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge, Lt
+
 from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
 from policies.blocks import Sojourn
+from policies.parameters import Count, Positive, between
 
 
 class LimitAimd:
@@ -35,17 +40,19 @@ class LimitAimd:
     no_linearisation = (
         "a sawtooth by construction: + 1 a window until it is late, then a cut by a factor; nothing rests between"
     )
+    example: ClassVar = {"start_turns": 100, "least_turns": 20, "most_turns": 200, "timeout_s": 5.0}
+    rules = (between("start_turns", "least_turns", "most_turns"),)
 
     def __init__(
         self,
         cadence: Cadence,
         *,
-        start_turns: int,
-        least_turns: int,
-        most_turns: int,
-        timeout_s: float,
-        cut_ratio: float = 0.9,
-        window_s: float = 1.0,
+        start_turns: Count,
+        least_turns: Count = 1,
+        most_turns: Count,
+        timeout_s: Positive,
+        cut_ratio: Annotated[float, Ge(0.5), Lt(1.0)] = 0.9,
+        window_s: Positive = 1.0,
     ) -> None:
         self.cadence = cadence
         self.least_turns, self.most_turns = least_turns, most_turns

@@ -15,10 +15,12 @@ Missing data: a window without retirements changes nothing.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
 from policies.blocks import Sojourn
+from policies.parameters import Count, NotNegative, Positive, between
 
 
 class LimitEnvoy:
@@ -43,17 +45,19 @@ class LimitEnvoy:
         "its reference is measured anew at every probe, and a probe under load believes the load: between probes "
         "the limit settles within two windows, over many it walks upward"
     )
+    example: ClassVar = {"start_turns": 100, "least_turns": 20, "most_turns": 200}
+    rules = (between("start_turns", "least_turns", "most_turns"),)
 
     def __init__(
         self,
         cadence: Cadence,
         *,
-        start_turns: int,
-        least_turns: int,
-        most_turns: int,
-        window_s: float = 1.0,
-        buffer_ratio: float = 0.25,
-        probe_s: float = 60.0,
+        start_turns: Count,
+        least_turns: Count = 1,
+        most_turns: Count,
+        window_s: Positive = 1.0,
+        buffer_ratio: NotNegative = 0.25,
+        probe_s: Positive = 60.0,
         pin: bool = False,
     ) -> None:
         self.cadence = cadence

@@ -13,9 +13,14 @@ tolerance 1 and a cut of 10 %). Missing data: a window without retirements chang
 
 from __future__ import annotations
 
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge, Gt, Le
+
 from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
 from policies.blocks import Sojourn
+from policies.parameters import Count, NotNegative, Positive, between
 
 
 class LimitGradient2:
@@ -36,19 +41,21 @@ class LimitGradient2:
         "no equilibrium to vary about: the long mean of the sojourn follows the short one, so the limit grows by "
         "s q a window until its bound"
     )
+    example: ClassVar = {"start_turns": 100, "least_turns": 20, "most_turns": 200}
+    rules = (between("start_turns", "least_turns", "most_turns"),)
 
     def __init__(
         self,
         cadence: Cadence,
         *,
-        start_turns: int,
-        least_turns: int,
-        most_turns: int,
-        window_s: float = 1.0,
-        tolerance_ratio: float = 1.5,
-        smoothing_ratio: float = 0.2,
-        queue_turns: float = 4.0,
-        long_windows: int = 600,
+        start_turns: Count,
+        least_turns: Count = 1,
+        most_turns: Count,
+        window_s: Positive = 1.0,
+        tolerance_ratio: Annotated[float, Ge(1.0)] = 1.5,
+        smoothing_ratio: Annotated[float, Gt(0.0), Le(1.0)] = 0.2,
+        queue_turns: NotNegative = 4.0,
+        long_windows: Count = 600,
     ) -> None:
         self.cadence = cadence
         self.least_turns, self.most_turns = least_turns, most_turns

@@ -16,10 +16,12 @@ queue to be the empty system. Source: Brakmo and Peterson, "TCP Vegas" (1995); N
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
 from policies.blocks import Sojourn
+from policies.parameters import Count, Positive, between
 
 
 class LimitVegas:
@@ -40,16 +42,18 @@ class LimitVegas:
         "fixed steps with a dead band: it stands still within the band and moves by log10 of the limit beside "
         "it, whatever the size of the error"
     )
+    example: ClassVar = {"start_turns": 100, "least_turns": 20, "most_turns": 200}
+    rules = (between("start_turns", "least_turns", "most_turns"),)
 
     def __init__(
         self,
         cadence: Cadence,
         *,
-        start_turns: int,
-        least_turns: int,
-        most_turns: int,
-        window_s: float = 1.0,
-        probe_windows: int = 600,
+        start_turns: Count,
+        least_turns: Count = 1,
+        most_turns: Count,
+        window_s: Positive = 1.0,
+        probe_windows: Count = 600,
     ) -> None:
         self.cadence = cadence
         self.least_turns, self.most_turns, self.probe_windows = least_turns, most_turns, probe_windows

@@ -17,10 +17,13 @@ Missing data: needs none.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
 from policies.design.structure import Smooth
 from policies.design.tandem_model import TandemModel, proportional_on_work
+from policies.parameters import NotNegative, Positive
 
 
 class PacedWip:
@@ -38,9 +41,16 @@ class PacedWip:
     """
 
     monotone = (("in_flight_turns", "release_per_s", -1),)
+    example: ClassVar = {"residence_s": 2.5, "dead_time_s": 0.5}
 
     def __init__(
-        self, cadence: Cadence, *, residence_s: float, dead_time_s: float, kappa_ratio: float, buffer_ratio: float
+        self,
+        cadence: Cadence,
+        *,
+        residence_s: Positive,
+        dead_time_s: NotNegative,
+        kappa_ratio: Positive = 1.0,
+        buffer_ratio: NotNegative = 0.1,
     ) -> None:
         self.cadence = cadence
         self.residence_s, self.dead_time_s = residence_s, dead_time_s

@@ -19,12 +19,14 @@ plant, u0 is the scenario's stated rate.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence, Every
 from policies.blocks import Mean
 from policies.design.structure import Smooth
 from policies.design.tandem_model import TandemModel, pi_at_decode
+from policies.parameters import NotNegative, Positive
 
 
 class PiBacklog:
@@ -48,16 +50,17 @@ class PiBacklog:
     """
 
     monotone = (("ready_turns", "release_per_s", -1),)
+    example: ClassVar = {"dead_time_s": 0.5, "full_per_s": 40}
 
     def __init__(
         self,
         cadence: Cadence,
         *,
-        dead_time_s: float,
-        full_per_s: float,
-        buffer_ratio: float = 0.1,
-        tau_s: float = 1.0,
-        closed_s: float | None = None,
+        dead_time_s: NotNegative,
+        full_per_s: Positive,
+        buffer_ratio: NotNegative = 0.1,
+        tau_s: NotNegative = 1.0,
+        closed_s: Positive | None = None,
         anti_windup: bool = True,
     ) -> None:
         self.cadence = cadence

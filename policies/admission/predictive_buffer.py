@@ -19,11 +19,13 @@ Missing data: until the first retirement, r is the rate stated by the scenario.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
 from policies.design.structure import Smooth
 from policies.design.tandem_model import TandemModel, proportional_on_work
+from policies.parameters import NotNegative, Positive
 
 
 class PredictiveBuffer:
@@ -43,16 +45,17 @@ class PredictiveBuffer:
     """
 
     monotone = (("in_flight_turns", "release_per_s", -1),)
+    example: ClassVar = {"dead_time_s": 0.5, "full_per_s": 40}
 
     def __init__(
         self,
         cadence: Cadence,
         *,
-        dead_time_s: float,
-        full_per_s: float,
-        buffer_ratio: float,
-        tau_s: float | None = None,
-        k_per_s: float | None = None,
+        dead_time_s: Positive,
+        full_per_s: Positive,
+        buffer_ratio: NotNegative = 0.1,
+        tau_s: Positive | None = None,
+        k_per_s: Positive | None = None,
     ) -> None:
         self.cadence = cadence
         self.dead_time_s, self.full_per_s, self.buffer_ratio = dead_time_s, full_per_s, buffer_ratio

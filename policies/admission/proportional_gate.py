@@ -15,12 +15,13 @@ Missing data: needs none; u is clipped to what the door can do.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
 from policies.design.structure import Smooth
 from policies.design.tandem_model import TandemModel, proportional
+from policies.parameters import NotNegative
 
 
 class ProportionalGate:
@@ -40,14 +41,15 @@ class ProportionalGate:
     """
 
     monotone = (("busy_slots", "release_per_s", -1),)
+    example: ClassVar = {"base_per_s": 40, "k_per_s": 0.2, "setpoint_turns": 100}
 
     def __init__(
         self,
         cadence: Cadence,
         *,
-        base_per_s: float,
-        k_per_s: float,
-        setpoint_turns: float,
+        base_per_s: NotNegative,
+        k_per_s: NotNegative,
+        setpoint_turns: NotNegative,
         of: Literal["busy", "at_decode"] = "busy",
     ) -> None:
         self.cadence = cadence

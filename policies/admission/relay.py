@@ -9,10 +9,13 @@ of x. Source: Astrom and Hagglund, Automatica 20 (1984) 645-651. Missing data: n
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
 from policies.design.structure import RelayOnBusy
 from policies.design.tandem_model import TandemModel
+from policies.parameters import NotNegative, Positive, below
 
 
 class Relay:
@@ -31,9 +34,17 @@ class Relay:
         "an excitation; with a low rate above none it is not a gate, and only the experiment is of interest"
     )
     excitation = True  # it swings on purpose, to be answered by the plant
+    example: ClassVar = {"low_per_s": 20.0, "high_per_s": 60.0, "threshold_turns": 50, "band_turns": 5}
+    rules = (below("low_per_s", "high_per_s"),)
 
     def __init__(
-        self, cadence: Cadence, *, low_per_s: float, high_per_s: float, threshold_turns: float, band_turns: float
+        self,
+        cadence: Cadence,
+        *,
+        low_per_s: NotNegative,
+        high_per_s: Positive,
+        threshold_turns: Positive,
+        band_turns: NotNegative,
     ) -> None:
         self.cadence = cadence
         self.low_per_s, self.high_per_s = low_per_s, high_per_s

@@ -19,10 +19,13 @@ the gate stays as it is.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
 from policies.design.structure import RelayOnBusy
 from policies.design.tandem_model import TandemModel
+from policies.parameters import Share, below
 
 
 class RetirementGate:
@@ -35,7 +38,16 @@ class RetirementGate:
         Thresholds on busy slots / slots, 0 <= open_at_ratio < close_at_ratio <= 1.
     """
 
-    def __init__(self, cadence: Cadence, *, open_at_ratio: float, close_at_ratio: float) -> None:
+    example: ClassVar = {"open_at_ratio": 0.95, "close_at_ratio": 1.0}
+    rules = (below("open_at_ratio", "close_at_ratio"),)
+
+    def __init__(
+        self,
+        cadence: Cadence,
+        *,
+        open_at_ratio: Share,
+        close_at_ratio: Share,
+    ) -> None:
         self.cadence = cadence
         self.open_at_ratio, self.close_at_ratio = open_at_ratio, close_at_ratio
         self._open = True

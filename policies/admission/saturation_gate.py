@@ -12,12 +12,13 @@ llm-d-router issues 2408 and 2547. Missing data: with no slots the gate stays as
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
 from policies.design.structure import RelayOnBusy
 from policies.design.tandem_model import TandemModel
+from policies.parameters import Positive
 
 
 class SaturationGate:
@@ -37,13 +38,14 @@ class SaturationGate:
     no_linearisation = (
         "readings may be older than it believes: then it follows the clock of the telemetry and not the pool"
     )
+    example: ClassVar = {"limit_ratio": 0.95, "stale_after_s": 2.0, "when_stale": "closed"}
 
     def __init__(
         self,
         cadence: Cadence,
         *,
-        limit_ratio: float,
-        stale_after_s: float,
+        limit_ratio: Positive,
+        stale_after_s: Positive,
         when_stale: Literal["open", "closed", "hold"],
     ) -> None:
         self.cadence = cadence

@@ -8,8 +8,11 @@ text on identification, as Ljung, "System Identification" (1999), chapter 13. Mi
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
+from policies.parameters import NotNegative, Positive, below
 
 
 class Step:
@@ -26,8 +29,17 @@ class Step:
 
     no_linearisation = "an excitation: it sees nothing, so no loop is closed"
     excitation = True  # it swings on purpose, to be answered by the plant
+    example: ClassVar = {"low_per_s": 20.0, "high_per_s": 60.0, "hold_s": 60.0}
+    rules = (below("low_per_s", "high_per_s"),)
 
-    def __init__(self, cadence: Cadence, *, low_per_s: float, high_per_s: float, hold_s: float) -> None:
+    def __init__(
+        self,
+        cadence: Cadence,
+        *,
+        low_per_s: NotNegative,
+        high_per_s: Positive,
+        hold_s: Positive,
+    ) -> None:
         self.cadence = cadence
         self.low_per_s, self.high_per_s, self.hold_s = low_per_s, high_per_s, hold_s
 

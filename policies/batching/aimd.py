@@ -11,8 +11,11 @@ this kind. Missing data: no answer ended, no growth; without an objective, preem
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from orchestrator.messages import BatchCommand, BatchReading
 from orchestrator.ports import Cadence
+from policies.parameters import Count, OpenShare, Positive, Share, at_most
 
 
 class Aimd:
@@ -32,16 +35,18 @@ class Aimd:
     """
 
     no_linearisation = "a sawtooth by construction: it finds the limit by crossing it, every (1 - beta) cap / a acts"
+    example: ClassVar = {"least_turns": 1, "most_turns": 64}
+    rules = (at_most("least_turns", "most_turns"),)
 
     def __init__(
         self,
         cadence: Cadence,
         *,
-        least_turns: int,
-        most_turns: int,
-        add_turns: float = 1.0,
-        cut_ratio: float = 0.8,
-        kv_ceiling_ratio: float = 0.95,
+        least_turns: Count = 1,
+        most_turns: Count,
+        add_turns: Positive = 1.0,
+        cut_ratio: OpenShare = 0.8,
+        kv_ceiling_ratio: Share = 0.95,
     ) -> None:
         self.cadence = cadence
         self.least_turns, self.most_turns = least_turns, most_turns

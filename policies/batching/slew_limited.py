@@ -13,10 +13,12 @@ changing batch size more quickly than the system can observe its effect". Missin
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from orchestrator.messages import BatchCommand, BatchReading
 from orchestrator.ports import Cadence
 from policies.batching.slo_cap import SloCap
+from policies.parameters import Count, NotNegative, PositiveShare, Share, at_most
 
 
 class SlewLimited:
@@ -25,8 +27,8 @@ class SlewLimited:
     Parameters
     ----------
     cadence : Cadence
-    target : SloCap
-        What says which cap is wanted.
+    base_s, least_turns, most_turns, margin_ratio, tau_s
+        Of the law by objective, `SloCap`, whose cap is approached.
     start_turns : int
         The cap that stands at the start.
     settle_s : float
@@ -38,25 +40,39 @@ class SlewLimited:
     """
 
     no_linearisation = "one bounded step, then a rest until its effect shows: by design it never acts on its own echo"
+    example: ClassVar = {"least_turns": 1, "most_turns": 64, "base_s": 0.01, "start_turns": 16, "settle_s": 5.0}
+    rules = (at_most("least_turns", "most_turns"),)
 
     def __init__(
         self,
         cadence: Cadence,
         *,
-        target: SloCap,
-        start_turns: int,
-        settle_s: float,
-        slew_ratio: float = 0.1,
-        band_ratio: float = 0.05,
+        least_turns: Count = 1,
+        most_turns: Count,
+        base_s: NotNegative,
+        start_turns: Count,
+        settle_s: NotNegative,
+        margin_ratio: PositiveShare = 0.9,
+        tau_s: NotNegative = 2.0,
+        slew_ratio: PositiveShare = 0.1,
+        band_ratio: Share = 0.05,
     ) -> None:
-        self.cadence, self.target = cadence, target
+        self.cadence = cadence
+        self._target = SloCap(
+            cadence,
+            base_s=base_s,
+            least_turns=least_turns,
+            most_turns=most_turns,
+            margin_ratio=margin_ratio,
+            tau_s=tau_s,
+        )
         self.settle_s, self.slew_ratio, self.band_ratio = settle_s, slew_ratio, band_ratio
         self._cap = start_turns
         self._moved_s = -math.inf
 
     def act(self, y: BatchReading) -> BatchCommand:
         """Move the cap by one step if it is time and worth it."""
-        wanted = self.target.cap(y)
+        wanted = self._target.cap(y)
         cap = self._cap
         if wanted is not None and y.at_s >= self._moved_s + self.settle_s and y.now_s > self._moved_s:
             gap = wanted - cap

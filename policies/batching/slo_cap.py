@@ -16,9 +16,11 @@ TBT objective). Missing data: without an objective, a step or a batch, the cap s
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from orchestrator.messages import BatchCommand, BatchReading
 from orchestrator.ports import Cadence
+from policies.parameters import Count, NotNegative, PositiveShare, at_most
 
 
 class SloCap:
@@ -42,16 +44,18 @@ class SloCap:
         "nothing comes back"
     )
     monotone = (("step_s", "batch_cap_turns", -1),)
+    example: ClassVar = {"least_turns": 1, "most_turns": 64, "base_s": 0.01}
+    rules = (at_most("least_turns", "most_turns"),)
 
     def __init__(
         self,
         cadence: Cadence,
         *,
-        base_s: float,
-        least_turns: int,
-        most_turns: int,
-        margin_ratio: float = 0.9,
-        tau_s: float = 2.0,
+        base_s: NotNegative,
+        least_turns: Count = 1,
+        most_turns: Count,
+        margin_ratio: PositiveShare = 0.9,
+        tau_s: NotNegative = 2.0,
     ) -> None:
         self.cadence = cadence
         self.base_s, self.margin_ratio, self.tau_s = base_s, margin_ratio, tau_s

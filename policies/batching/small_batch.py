@@ -12,8 +12,11 @@ low, and the two spans, are the hysteresis. Source: essay E16. Missing data: wit
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from orchestrator.messages import BatchCommand, BatchReading
 from orchestrator.ports import Cadence
+from policies.parameters import Count, NotNegative, Positive, PositiveShare, at_most, below
 
 
 class SmallBatch:
@@ -33,18 +36,20 @@ class SmallBatch:
     """
 
     no_linearisation = "steps with hysteresis and waiting times: between its two levels it stands still"
+    example: ClassVar = {"least_turns": 1, "most_turns": 64}
+    rules = (at_most("least_turns", "most_turns"), below("low_turns", "high_turns"))
 
     def __init__(
         self,
         cadence: Cadence,
         *,
-        least_turns: int,
-        most_turns: int,
-        low_turns: float = 0.25,
-        high_turns: float = 1.0,
-        rise_s: float = 1.0,
-        fall_s: float = 5.0,
-        step_ratio: float = 0.1,
+        least_turns: Count = 1,
+        most_turns: Count,
+        low_turns: NotNegative = 0.25,
+        high_turns: Positive = 1.0,
+        rise_s: NotNegative = 1.0,
+        fall_s: NotNegative = 5.0,
+        step_ratio: PositiveShare = 0.1,
     ) -> None:
         self.cadence = cadence
         self.least_turns, self.most_turns = least_turns, most_turns

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from typing import ClassVar
 
 from orchestrator.messages import CapacityCommand, CapacityReading
 from orchestrator.ports import Cadence
 from orchestrator.turn import ConfigurationName
 from policies.blocks import Measure, load, standing
 from policies.design.structure import Multiplicative
+from policies.parameters import Count, NotNegative, Positive, Share, at_most
 
 
 class Hpa:
@@ -45,19 +47,22 @@ class Hpa:
         Whether workers on their way are counted in the load.
     """
 
+    example: ClassVar = {"configuration": "decode", "target": 0.7, "most_workers": 30}
+    rules = (at_most("least_workers", "most_workers"),)
+
     def __init__(
         self,
         cadence: Cadence,
         *,
         configuration: str,
-        measure: Measure,
-        target: float,
-        least_workers: int = 1,
-        most_workers: int,
-        tolerance_ratio: float = 0.1,
-        down_window_s: float = 300.0,
-        policy_s: float = 15.0,
-        up_workers: int = 4,
+        measure: Measure = "occupancy",
+        target: Positive,
+        least_workers: Count = 1,
+        most_workers: Count,
+        tolerance_ratio: Share = 0.1,
+        down_window_s: NotNegative = 300.0,
+        policy_s: Positive = 15.0,
+        up_workers: Count = 4,
         pending_aware: bool = True,
     ) -> None:
         self.cadence = cadence

@@ -14,15 +14,16 @@ an optional dependency. Missing data: without a forecast, the arrivals; without 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from scipy import sparse
+from annotated_types import Ge, Le, Lt
 
 from orchestrator.messages import CapacityCommand, CapacityReading
 from orchestrator.ports import Cadence
 from orchestrator.turn import ConfigurationName
 from policies.blocks import Mean, standing
+from policies.parameters import Count, CountOrZero, NotNegative, Positive, PositiveShare, at_most
 
 
 class Mpc:
@@ -59,25 +60,30 @@ class Mpc:
         "a quadratic programme with bounds, rounded to whole workers: piecewise affine, with its own orders and "
         "their delay inside the model, so no unseen delay is left in its loop"
     )
+    example: ClassVar = {"configuration": "decode", "most_workers": 40}
+    rules = (at_most("least_workers", "most_workers"),)
 
     def __init__(
         self,
         cadence: Cadence,
         *,
         configuration: str,
-        least_workers: int = 1,
-        most_workers: int,
-        delay_ticks: int = 1,
-        horizon_ticks: int = 20,
-        headroom_ratio: float = 0.8,
-        shortage_weight: float = 10.0,
-        worker_weight: float = 1.0,
-        move_weight: float = 1.0,
-        round_ratio: float = 0.6,
-        service_per_worker_per_s: float | None = None,
-        tau_s: float = 60.0,
+        least_workers: Count = 1,
+        most_workers: Count,
+        delay_ticks: CountOrZero = 1,
+        horizon_ticks: Annotated[int, Ge(2), Le(200)] = 20,
+        headroom_ratio: PositiveShare = 0.8,
+        shortage_weight: Positive = 10.0,
+        worker_weight: Positive = 1.0,
+        move_weight: NotNegative = 1.0,
+        round_ratio: Annotated[float, Ge(0.5), Lt(1.0)] = 0.6,
+        service_per_worker_per_s: Positive | None = None,
+        tau_s: NotNegative = 60.0,
     ) -> None:
-        import osqp  # an optional dependency
+        try:
+            import osqp  # an optional dependency
+        except ImportError as error:
+            raise ImportError('needs OSQP: pip install "steadyflow[mpc]"') from error
 
         self.cadence = cadence
         self.configuration = ConfigurationName(configuration)
@@ -115,6 +121,8 @@ class Mpc:
 
     def _setup(self, a: float, b: float, c: float) -> None:
         """Build the program once; only bounds change from act to act. Variables: n_1..n_H, s_1..s_H."""
+        from scipy import sparse  # slow to import, and only this law needs it
+
         H = self._H
         steps = sparse.csc_array(np.eye(H) - np.eye(H, k=-1))
         self._c, eye = c, sparse.eye_array(H)

@@ -17,12 +17,14 @@ reports are about. Missing data: N stays, above its floor.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from orchestrator.messages import CapacityCommand, CapacityReading, PoolReading
 from orchestrator.ports import Cadence
 from orchestrator.turn import ConfigurationName
 from policies.blocks import Measure, load, standing
 from policies.design.structure import Steps
+from policies.parameters import Count, NotNegative, Positive, PositiveShare, at_most
 
 
 class Planner:
@@ -51,24 +53,27 @@ class Planner:
         Hands the admission loop a setpoint of so many turns in flight per active worker.
     """
 
+    example: ClassVar = {"configuration": "decode", "up": 0.9, "down": 0.5, "most_workers": 30, "down_s": 120.0}
+    rules = (at_most("least_workers", "most_workers"), at_most("down", "up"))
+
     def __init__(
         self,
         cadence: Cadence,
         *,
         configuration: str,
-        measure: Measure,
-        up: float,
-        down: float,
-        least_workers: int = 1,
-        most_workers: int,
-        down_s: float = 0.0,
-        dwell_s: float = 0.0,
-        flip_s: float = 0.0,
-        headroom_ratio: float = 0.8,
-        service_per_worker_per_s: float | None = None,
+        measure: Measure = "occupancy",
+        up: Positive,
+        down: NotNegative,
+        least_workers: Count = 1,
+        most_workers: Count,
+        down_s: NotNegative = 0.0,
+        dwell_s: NotNegative = 0.0,
+        flip_s: NotNegative = 0.0,
+        headroom_ratio: PositiveShare = 0.8,
+        service_per_worker_per_s: Positive | None = None,
         consolidation: bool = True,
         observe_only: bool = True,
-        in_flight_per_worker_turns: float | None = None,
+        in_flight_per_worker_turns: Positive | None = None,
     ) -> None:
         self.cadence = cadence
         self.configuration, self.measure = ConfigurationName(configuration), measure

@@ -9,10 +9,13 @@ needs none; it sees nothing.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from orchestrator.messages import CapacityCommand, CapacityReading
 from orchestrator.ports import Cadence
 from orchestrator.turn import ConfigurationName
 from policies.blocks import maximal_sequence
+from policies.parameters import Count, CountOrZero, Positive, below
 
 
 class Prbs:
@@ -31,9 +34,17 @@ class Prbs:
 
     no_linearisation = "an excitation: it sees nothing, so no loop is closed"
     excitation = True  # it swings on purpose, to be answered by the plant
+    example: ClassVar = {"configuration": "decode", "low_workers": 10, "high_workers": 20, "hold_s": 120.0}
+    rules = (below("low_workers", "high_workers"),)
 
     def __init__(
-        self, cadence: Cadence, *, configuration: str, low_workers: int, high_workers: int, hold_s: float
+        self,
+        cadence: Cadence,
+        *,
+        configuration: str,
+        low_workers: CountOrZero,
+        high_workers: Count,
+        hold_s: Positive,
     ) -> None:
         self.cadence = cadence
         self.configuration = ConfigurationName(configuration)

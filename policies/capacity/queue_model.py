@@ -15,13 +15,16 @@ rate in the same way. Missing data: n stays.
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
+
+from annotated_types import MinLen
 
 from orchestrator.messages import CapacityCommand, CapacityReading, PoolReading
 from orchestrator.ports import Cadence
 from orchestrator.turn import ConfigurationName
 from policies.blocks import Mean, standing
 from policies.design.structure import FeedForward
+from policies.parameters import Count, NotNegative, Positive, at_most
 
 
 class QueueModel:
@@ -50,19 +53,21 @@ class QueueModel:
         "it measures the service rate of its own idle workers: each worker more lowers the estimate, and there "
         "is no size at which it rests"
     )
+    example: ClassVar = {"configurations": ["prefill", "decode"], "wait_s": 0.5, "most_workers": 40}
+    rules = (at_most("least_workers", "most_workers"),)
 
     def __init__(
         self,
         cadence: Cadence,
         *,
-        configurations: tuple[str, ...],
-        wait_s: float,
-        least_workers: int = 1,
-        most_workers: int,
+        configurations: Annotated[tuple[str, ...], MinLen(1)],
+        wait_s: Positive,
+        least_workers: Count = 1,
+        most_workers: Count,
         service: Literal["stated", "measured"] = "stated",
-        cv_ratio: float = 1.0,
-        band_ratio: float = 0.1,
-        tau_s: float = 60.0,
+        cv_ratio: NotNegative = 1.0,
+        band_ratio: NotNegative = 0.1,
+        tau_s: NotNegative = 60.0,
     ) -> None:
         self.cadence = cadence
         self.names = tuple(ConfigurationName(name) for name in configurations)

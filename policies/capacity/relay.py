@@ -9,9 +9,12 @@ Hagglund, Automatica 20 (1984) 645-651. Missing data: a pool that is not there i
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from orchestrator.messages import CapacityCommand, CapacityReading
 from orchestrator.ports import Cadence
 from orchestrator.turn import ConfigurationName
+from policies.parameters import Count, CountOrZero, NotNegative, Positive, below
 
 
 class Relay:
@@ -30,16 +33,18 @@ class Relay:
 
     no_linearisation = "an excitation: its cycle is the experiment"
     excitation = True  # it swings on purpose, to be answered by the plant
+    example: ClassVar = {"configuration": "decode", "low_workers": 10, "high_workers": 20, "threshold_workers": 15}
+    rules = (below("low_workers", "high_workers"),)
 
     def __init__(
         self,
         cadence: Cadence,
         *,
         configuration: str,
-        low_workers: int,
-        high_workers: int,
-        threshold_workers: float,
-        band_workers: float = 0.0,
+        low_workers: CountOrZero,
+        high_workers: Count,
+        threshold_workers: Positive,
+        band_workers: NotNegative = 0.0,
     ) -> None:
         self.cadence = cadence
         self.configuration = ConfigurationName(configuration)

@@ -8,9 +8,12 @@ on identification, as Ljung, "System Identification" (1999), chapter 13. Missing
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from orchestrator.messages import CapacityCommand, CapacityReading
 from orchestrator.ports import Cadence
 from orchestrator.turn import ConfigurationName
+from policies.parameters import Count, CountOrZero, Positive, below
 
 
 class Step:
@@ -29,9 +32,17 @@ class Step:
 
     no_linearisation = "an excitation: it sees nothing, so no loop is closed"
     excitation = True  # it swings on purpose, to be answered by the plant
+    example: ClassVar = {"configuration": "decode", "low_workers": 10, "high_workers": 20, "hold_s": 600.0}
+    rules = (below("low_workers", "high_workers"),)
 
     def __init__(
-        self, cadence: Cadence, *, configuration: str, low_workers: int, high_workers: int, hold_s: float
+        self,
+        cadence: Cadence,
+        *,
+        configuration: str,
+        low_workers: CountOrZero,
+        high_workers: Count,
+        hold_s: Positive,
     ) -> None:
         self.cadence = cadence
         self.configuration = ConfigurationName(configuration)

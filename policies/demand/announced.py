@@ -12,13 +12,43 @@ the history as if it came every day. Missing data: no rate yet, what is announce
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
+
+from annotated_types import MinLen
 
 from orchestrator.messages import DemandCommand, DemandReading
-from orchestrator.ports import Cadence, Policy
+from orchestrator.ports import Cadence
 from policies.blocks import Mean
+from policies.demand.holt_winters import HoltWinters
+from policies.demand.kalman import Kalman
+from policies.demand.seasonal_profile import SeasonalProfile
+from policies.parameters import NotNegative, Positive
+
+
+def _ends_in_order(values: Mapping[str, Any]) -> str:  # Any: a parameter of any type
+    ordered = values["begins_s"] < values["full_s"] <= values["falls_s"] < values["ends_s"]
+    return "" if ordered else "a ramp needs begins_s < full_s <= falls_s < ends_s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ramp:
+    """A trapezium of extra arrivals: times from the start of the run, and the extra rate between full and falls."""
+
+    begins_s: NotNegative
+    full_s: NotNegative
+    falls_s: NotNegative
+    ends_s: Positive
+    add_per_s: Positive
+    rules: ClassVar = (_ends_in_order,)
+
+
+def _looks_equally_far(values: Mapping[str, Any]) -> str:  # Any: a parameter of any type
+    base, lead_s = values["base"], values["lead_s"]
+    if base is None or base.lead_s == lead_s:
+        return ""
+    return f"base.lead_s = {base.lead_s:g} must be lead_s = {lead_s:g}"
 
 
 class Announced:
@@ -29,27 +59,33 @@ class Announced:
     cadence : Cadence
     lead_s : float
         How far ahead the forecast looks.
-    ramps : sequence of (begins_s, full_s, falls_s, ends_s, add_per_s)
-        Trapezia in time from the start of the run.
+    ramps : tuple of Ramp
+        What is announced.
     tau_s : float
         Span of the mean of r, while no base has a forecast.
-    base : Policy, optional
+    base : HoltWinters, SeasonalProfile or Kalman, optional
         A demand law with the same lead: it forecasts what is not announced.
     """
 
     no_linearisation = "a forecast: it sees arrivals, which it cannot move, so it closes no loop"
+    example: ClassVar = {
+        "lead_s": 600.0,
+        "base": {"kind": "holt_winters", "lead_s": 600.0},
+        "ramps": [{"begins_s": 3600, "full_s": 5400, "falls_s": 9000, "ends_s": 9600, "add_per_s": 20}],
+    }
+    rules = (_looks_equally_far,)
 
     def __init__(
         self,
         cadence: Cadence,
         *,
-        lead_s: float,
-        ramps: Sequence[tuple[float, float, float, float, float]],
-        tau_s: float = 600.0,
-        base: Policy[Any, Any] | None = None,  # Any: the readings and commands of a demand law
+        lead_s: NotNegative,
+        ramps: Annotated[tuple[Ramp, ...], MinLen(1)],
+        tau_s: NotNegative = 600.0,
+        base: HoltWinters | SeasonalProfile | Kalman | None = None,
     ) -> None:
         self.cadence, self.base = cadence, base
-        self.lead_s, self.ramps = lead_s, tuple(ramps)
+        self.lead_s, self.ramps = lead_s, ramps
         self._r = Mean(tau_s)
         self._at_s, self._rest = 0.0, 0.0
 
@@ -68,19 +104,20 @@ class Announced:
 
     def _announced(self, t: float) -> float:
         total = 0.0
-        for begins_s, full_s, falls_s, ends_s, add_per_s in self.ramps:
-            if begins_s < t < ends_s:
-                rise = (t - begins_s) / (full_s - begins_s) if t < full_s else 1.0
-                fall = (ends_s - t) / (ends_s - falls_s) if t > falls_s else 1.0
-                total += add_per_s * min(rise, fall)
+        for ramp in self.ramps:
+            if ramp.begins_s < t < ramp.ends_s:
+                rise = (t - ramp.begins_s) / (ramp.full_s - ramp.begins_s) if t < ramp.full_s else 1.0
+                fall = (ramp.ends_s - t) / (ramp.ends_s - ramp.falls_s) if t > ramp.falls_s else 1.0
+                total += ramp.add_per_s * min(rise, fall)
         return total
 
     def _announced_turns(self, t: float) -> float:
         """Integrate what is announced up to t."""
         total = 0.0
-        for begins_s, full_s, falls_s, ends_s, add_per_s in self.ramps:
-            risen, fallen = min(max(t - begins_s, 0.0), full_s - begins_s), min(max(t - falls_s, 0.0), ends_s - falls_s)
-            flat = min(max(t - full_s, 0.0), falls_s - full_s)
-            total += add_per_s * (0.5 * risen**2 / (full_s - begins_s) + flat + fallen)
-            total -= add_per_s * 0.5 * fallen**2 / (ends_s - falls_s)
+        for ramp in self.ramps:
+            rise_s, flat_s, fall_s = ramp.full_s - ramp.begins_s, ramp.falls_s - ramp.full_s, ramp.ends_s - ramp.falls_s
+            risen, fallen = min(max(t - ramp.begins_s, 0.0), rise_s), min(max(t - ramp.falls_s, 0.0), fall_s)
+            flat = min(max(t - ramp.full_s, 0.0), flat_s)
+            total += ramp.add_per_s * (0.5 * risen**2 / rise_s + flat + fallen)
+            total -= ramp.add_per_s * 0.5 * fallen**2 / fall_s
         return total

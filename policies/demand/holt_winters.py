@@ -13,8 +13,11 @@ phi. Missing data: no new sample, the last forecast.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from orchestrator.messages import DemandCommand, DemandReading
 from orchestrator.ports import Cadence
+from policies.parameters import CountOrZero, NotNegative, PositiveShare, Share
 
 DAY_S = 86_400.0
 
@@ -34,17 +37,18 @@ class HoltWinters:
     """
 
     no_linearisation = "a forecast: it sees arrivals, which it cannot move, so it closes no loop"
+    example: ClassVar = {"lead_s": 1200.0, "bins": 24}
 
     def __init__(
         self,
         cadence: Cadence,
         *,
-        lead_s: float,
-        bins: int = 0,
-        alpha_ratio: float = 0.5,
-        beta_ratio: float = 0.1,
-        gamma_ratio: float = 0.3,
-        damping_ratio: float = 0.9,
+        lead_s: NotNegative,
+        bins: CountOrZero = 0,
+        alpha_ratio: PositiveShare = 0.5,
+        beta_ratio: Share = 0.1,
+        gamma_ratio: Share = 0.3,
+        damping_ratio: PositiveShare = 0.9,
     ) -> None:
         self.cadence = cadence
         self.lead_s, self.bins = lead_s, bins

@@ -15,11 +15,20 @@ new sample, the last state, carried on; before `least_points` samples, no foreca
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 from orchestrator.messages import DemandCommand, DemandReading
 from orchestrator.ports import Cadence
+from policies.parameters import Count, NotNegative
 
 HOUR_S = 3600.0
 LEAST_PER_S = 1e-6  # below this a rate counts as none, and its variance as this one's
+
+
+def _something_moves(values: Mapping[str, Any]) -> str:  # Any: a parameter of any type
+    still = values["level_ratio"] == 0.0 and values["trend_ratio"] == 0.0
+    return "level_ratio and trend_ratio are both 0: nothing could ever move; one must exceed 0" if still else ""
 
 
 class Kalman:
@@ -37,15 +46,17 @@ class Kalman:
     """
 
     no_linearisation = "a forecast: it sees arrivals, which it cannot move, so it closes no loop"
+    example: ClassVar = {"lead_s": 1200.0}
+    rules = (_something_moves,)
 
     def __init__(
         self,
         cadence: Cadence,
         *,
-        lead_s: float,
-        level_ratio: float = 0.1,
-        trend_ratio: float = 0.2,
-        least_points: int = 5,
+        lead_s: NotNegative,
+        level_ratio: NotNegative = 0.1,
+        trend_ratio: NotNegative = 0.2,
+        least_points: Count = 5,
     ) -> None:
         self.cadence = cadence
         self.lead_s, self.level_ratio, self.trend_ratio = lead_s, level_ratio, trend_ratio

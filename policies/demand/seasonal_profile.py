@@ -10,11 +10,12 @@ Source: essay E17, "observe customer workloads and time-of-day patterns"; the pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import ClassVar
 
 from orchestrator.messages import DemandCommand, DemandReading
 from orchestrator.ports import Cadence
 from policies.blocks import Mean
+from policies.parameters import Count, NotNegative, PositiveShare
 
 DAY_S = 86_400.0
 
@@ -38,16 +39,17 @@ class SeasonalProfile:
     """
 
     no_linearisation = "a forecast: it sees arrivals, which it cannot move, so it closes no loop"
+    example: ClassVar = {"lead_s": 1200.0, "bins": 24}
 
     def __init__(
         self,
         cadence: Cadence,
         *,
-        lead_s: float,
-        bins: int = 48,
-        weight_ratio: float = 0.5,
-        tau_s: float = 3600.0,
-        given_per_s: Sequence[float] = (),
+        lead_s: NotNegative,
+        bins: Count = 48,
+        weight_ratio: PositiveShare = 0.5,
+        tau_s: NotNegative = 3600.0,
+        given_per_s: tuple[NotNegative, ...] = (),
     ) -> None:
         self.cadence = cadence
         self.lead_s, self.bins, self.weight_ratio = lead_s, bins, weight_ratio

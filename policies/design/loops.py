@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import lambertw
 
 Complexes = NDArray[np.complex128]
 Floats = NDArray[np.float64]
@@ -133,6 +131,8 @@ def hopf_point(residence_s: float | None, dead_time_s: float) -> Hopf:
     def lag(omega: float) -> float:
         return float(np.pi - omega * dead - np.arctan(omega * t))
 
+    from scipy.optimize import brentq  # slow to import, and reading a scenario imports this module
+
     omega = float(brentq(lag, 1e-9 / dead, np.pi / dead, xtol=1e-14))
     return Hopf(gain_per_s=float(np.hypot(omega, 1 / t)), omega_rad_s=omega)
 
@@ -140,6 +140,8 @@ def hopf_point(residence_s: float | None, dead_time_s: float) -> Hopf:
 def lag_root(*, residence_s: float, dead_time_s: float, gain_per_s: float, branch: int = 0) -> complex:
     """Return a root of s + 1/T + k e^{-sL} = 0: s = W_n(-k L e^{L/T}) / L - 1/T. Branch 0 is the rightmost."""
     t, dead = residence_s, dead_time_s
+    from scipy.special import lambertw
+
     return complex(lambertw(-gain_per_s * dead * np.exp(dead / t), branch) / dead - 1 / t)
 
 

@@ -11,9 +11,11 @@ IBM Systems Journal 9(2), 1970); what a compaction leaves behind, essay E2. Miss
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from orchestrator.messages import RetentionCommand, RetentionReading, RetentionRule
 from orchestrator.ports import Cadence
+from policies.parameters import Count
 
 
 class Lru:
@@ -29,8 +31,15 @@ class Lru:
     """
 
     no_linearisation = "the same rule at every tick: it answers nothing"
+    example: ClassVar = {"capacity_tokens": 1000000}
 
-    def __init__(self, cadence: Cadence, *, capacity_tokens: int | None = None, keep_compacted: bool = False) -> None:
+    def __init__(
+        self,
+        cadence: Cadence,
+        *,
+        capacity_tokens: Count | None = None,
+        keep_compacted: bool = False,
+    ) -> None:
         self.cadence = cadence
         life_s = math.inf if keep_compacted else 0.0
         rule = RetentionRule(kind="compacted", demote_after_s=life_s, discard_after_s=life_s)

@@ -18,9 +18,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 from orchestrator.messages import RetentionCommand, RetentionReading, RetentionRule, ReuseReading
 from orchestrator.ports import Cadence
+from policies.parameters import Count, NotNegative, Positive
 
 
 class ReuseClassifier:
@@ -40,14 +42,15 @@ class ReuseClassifier:
     no_linearisation = (
         "a stopping rule for each kind of context: a life jumps from one age bin to another where it begins to pay"
     )
+    example: ClassVar = {"rebuild_price_per_s": 1.0}
 
     def __init__(
         self,
         cadence: Cadence,
         *,
-        rebuild_price_per_s: float,
-        prior_contexts: float = 20.0,
-        capacity_tokens: int | None = None,
+        rebuild_price_per_s: Positive,
+        prior_contexts: NotNegative = 20.0,
+        capacity_tokens: Count | None = None,
     ) -> None:
         self.cadence = cadence
         self._price, self._prior, self._capacity = rebuild_price_per_s, prior_contexts, capacity_tokens

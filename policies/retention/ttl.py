@@ -9,8 +9,11 @@ A full tier evicts the least recently used all the same. Source: provider caches
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from orchestrator.messages import RetentionCommand, RetentionReading, RetentionRule
 from orchestrator.ports import Cadence
+from policies.parameters import Count, Positive
 
 KINDS = ("tool", "human", "unknown")
 
@@ -30,9 +33,15 @@ class Ttl:
     """
 
     no_linearisation = "the same rule at every tick: it answers nothing"
+    example: ClassVar = {"ttl_s": 600.0}
 
     def __init__(
-        self, cadence: Cadence, *, ttl_s: float, demote_s: float | None = None, capacity_tokens: int | None = None
+        self,
+        cadence: Cadence,
+        *,
+        ttl_s: Positive,
+        demote_s: Positive | None = None,
+        capacity_tokens: Count | None = None,
     ) -> None:
         self.cadence = cadence
         demote_s = ttl_s if demote_s is None else min(demote_s, ttl_s)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from orchestrator.ports import PoolView
 from orchestrator.turn import TurnView, WorkerId
+from policies.parameters import Count, NotNegative
 
 
 class Backpressure:
@@ -34,7 +35,13 @@ class Backpressure:
 
     no_linearisation = "a choice among workers at an instant: to the loops above it is a part of the pool"
 
-    def __init__(self, *, cost_weight_turns_per_s: float = 1.0, margin_turns: float = 1.0, choices: int = 8) -> None:
+    def __init__(
+        self,
+        *,
+        cost_weight_turns_per_s: NotNegative = 1.0,
+        margin_turns: NotNegative = 1.0,
+        choices: Count = 8,
+    ) -> None:
         self.cost_weight_turns_per_s, self.margin_turns = cost_weight_turns_per_s, margin_turns
         self.choices = choices
 

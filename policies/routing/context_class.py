@@ -12,13 +12,24 @@ system" (1999). Missing data: in a pool with none of the named configurations, t
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from orchestrator.ports import PoolView
 from orchestrator.rng import uniform
 from orchestrator.turn import TurnView, WorkerId
+from policies.parameters import Count
 
 STREAM = 0x434F4E54455854  # a stream of its own, so that the draw is independent of the view's
+
+
+def _one_configuration_list_a_class(values: Mapping[str, Any]) -> str:  # Any: a parameter of any type
+    bounds = list(values["bounds_tokens"])
+    if bounds != sorted(set(bounds)):
+        return "bounds_tokens must rise"
+    if len(values["configurations"]) != len(bounds) + 1:
+        return "configurations needs one entry more than bounds_tokens"
+    return ""
 
 
 class ContextClass:
@@ -26,9 +37,9 @@ class ContextClass:
 
     Parameters
     ----------
-    bounds_tokens : sequence of int, ascending
+    bounds_tokens : tuple of int, ascending
         Upper edges of all classes but the last.
-    configurations : sequence of sequences of str
+    configurations : tuple of tuples of str
         Names prepared for each class, one entry more than bounds.
     spill : bool
         Whether a class without an open worker borrows one of a longer class.
@@ -36,9 +47,15 @@ class ContextClass:
 
     no_linearisation = "a choice among workers at an instant: to the loops above it is a part of the pool"
     particular = True  # a full class refuses its turns, and no others
+    example: ClassVar = {"bounds_tokens": [8192], "configurations": [["prefill", "decode", "short"], ["long"]]}
+    rules = (_one_configuration_list_a_class,)
 
     def __init__(
-        self, *, bounds_tokens: Sequence[int], configurations: Sequence[Sequence[str]], spill: bool = True
+        self,
+        *,
+        bounds_tokens: tuple[Count, ...],
+        configurations: tuple[tuple[str, ...], ...],
+        spill: bool = True,
     ) -> None:
         self.bounds_tokens = list(bounds_tokens)
         self.classes = [frozenset(names) for names in configurations]

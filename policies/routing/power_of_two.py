@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from orchestrator.ports import PoolView
 from orchestrator.turn import TurnView, WorkerId
+from policies.parameters import Count
 
 
 class PowerOfTwo:
@@ -26,7 +27,11 @@ class PowerOfTwo:
 
     no_linearisation = "a choice among workers at an instant: to the loops above it is a part of the pool"
 
-    def __init__(self, *, choices: int = 2) -> None:
+    def __init__(
+        self,
+        *,
+        choices: Count = 2,
+    ) -> None:
         self.choices = choices
 
     def choose(self, turn: TurnView, pool: PoolView) -> WorkerId | None:

@@ -13,8 +13,13 @@ known, the least loaded worker.
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from annotated_types import Ge
+
 from orchestrator.ports import PoolView
 from orchestrator.turn import TurnView, WorkerId
+from policies.parameters import Count, CountOrZero
 
 
 class PrefixAffinity:
@@ -34,7 +39,13 @@ class PrefixAffinity:
         "a choice with a jump, from the holder to the least loaded: to the loops above it is a part of the pool"
     )
 
-    def __init__(self, *, absolute_turns: int = 8, relative_ratio: float = 1.5, least_tokens: int = 1) -> None:
+    def __init__(
+        self,
+        *,
+        absolute_turns: CountOrZero = 8,
+        relative_ratio: Annotated[float, Ge(1.0)] = 1.5,
+        least_tokens: Count = 1,
+    ) -> None:
         self.absolute_turns, self.relative_ratio, self.least_tokens = absolute_turns, relative_ratio, least_tokens
 
     def choose(self, turn: TurnView, pool: PoolView) -> WorkerId | None:

@@ -11,8 +11,11 @@ Missing data: without an estimate of cost, tokens assigned alone.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from orchestrator.ports import PoolView
 from orchestrator.turn import TurnView, WorkerId
+from policies.parameters import Count, Positive
 
 
 class ShortestWork:
@@ -27,8 +30,14 @@ class ShortestWork:
     """
 
     no_linearisation = "a choice among workers at an instant: to the loops above it is a part of the pool"
+    example: ClassVar = {"tokens_per_s": 10000}
 
-    def __init__(self, *, tokens_per_s: float, choices: int = 8) -> None:
+    def __init__(
+        self,
+        *,
+        tokens_per_s: Positive,
+        choices: Count = 8,
+    ) -> None:
         self.tokens_per_s, self.choices = tokens_per_s, choices
 
     def choose(self, turn: TurnView, pool: PoolView) -> WorkerId | None:

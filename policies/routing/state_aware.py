@@ -12,8 +12,11 @@ costs nothing, and the law becomes the least loaded.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from orchestrator.ports import PoolView
 from orchestrator.turn import TurnView, WorkerId
+from policies.parameters import Count, NotNegative
 
 
 class StateAware:
@@ -28,8 +31,14 @@ class StateAware:
     """
 
     no_linearisation = "a choice among workers at an instant: to the loops above it is a part of the pool"
+    example: ClassVar = {"turn_s": 0.5}
 
-    def __init__(self, *, turn_s: float, choices: int = 2) -> None:
+    def __init__(
+        self,
+        *,
+        turn_s: NotNegative,
+        choices: Count = 2,
+    ) -> None:
         self.turn_s, self.choices = turn_s, choices
 
     def choose(self, turn: TurnView, pool: PoolView) -> WorkerId | None:

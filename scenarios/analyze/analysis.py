@@ -80,13 +80,13 @@ class Analysis:
 
 def structure_of(candidate: Candidate, scenario: Scenario, model: TandemModel) -> tuple[Structure | None, str | None]:
     """Return what the candidate's admission law declares itself to be, and its reason where it declares nothing."""
-    law = laws.admission(candidate.admission, scenario.period_s("admission", candidate.admission))
+    law = laws.make_law("admission", candidate.admission, scenario.period_s("admission", candidate.admission))
     return (law.structure(model) if isinstance(law, Declares) else None), reason_for_none(law)
 
 
 def others_of(candidate: Candidate, scenario: Scenario, analysed: Slot) -> dict[str, str]:
     """Return, for every slot beside the analysed one in which a law acts, why that law is not analysed here."""
-    made = laws.held_or_made(scenario, candidate)
+    made = laws.acting_laws(scenario, candidate)
     near = {slot: law for slot, law in made.items() if slot != analysed}
     return {slot: reason_for_none(law) or "its own loop: not part of this analysis" for slot, law in near.items()}
 

@@ -10,15 +10,15 @@ from math import ceil
 
 import numpy as np
 
+from policies.admission.credit import Credit
+from policies.capacity.hpa import Hpa
 from policies.design import capacity as theory
 from policies.design.structure import FeedForward, Multiplicative, Scales, Scaling, Steps, reason_for_none
 from scenarios.analyze.prediction import Prediction, none_declared
 from scenarios.build.cluster import startup_s
-from scenarios.build.laws import capacity, missing
+from scenarios.build.laws import make_law, missing
 from scenarios.errors import UserError
 from scenarios.schema.laws import Candidate
-from scenarios.schema.laws.admission import Credit
-from scenarios.schema.laws.capacity import Hpa
 from scenarios.schema.plants import ClusterPlant
 from scenarios.schema.scenario import Scenario
 from scenarios.schema.workloads import PoissonWorkload, SaturatedWorkload
@@ -37,7 +37,7 @@ class Startup:
 
 def structure_of(candidate: Candidate, scenario: Scenario) -> tuple[Scaling | None, str | None]:
     """Return what a candidate's capacity law declares itself to be, and its reason where it declares nothing."""
-    law = capacity(candidate.capacity, scenario.period_s("capacity", candidate.capacity))
+    law = make_law("capacity", candidate.capacity, scenario.period_s("capacity", candidate.capacity))
     return (law.scaling() if isinstance(law, Scales) else None), reason_for_none(law)
 
 
@@ -179,17 +179,19 @@ def _multiplicative(own: Multiplicative, candidate: Candidate, scenario: Scenari
 def _path(candidate: Candidate, scenario: Scenario, unseen: int, period_s: float) -> list[int] | None:
     # Only a load that neither chance nor the clock moves lets the count be said tick by tick: turns in flight held at a
     # cap by work that never ends, and a measure that does not see the line at the door.
-    law, door, plant = candidate.capacity, candidate.admission, scenario.plant
-    fixed = isinstance(door, Credit) and isinstance(scenario.workload, SaturatedWorkload)
-    if not (fixed and isinstance(law, Hpa) and law.measure == "occupancy" and isinstance(plant, ClusterPlant)):
+    law = make_law("capacity", candidate.capacity, period_s)
+    cap = make_law("admission", candidate.admission, period_s)
+    plant = scenario.plant
+    if not (isinstance(cap, Credit) and isinstance(scenario.workload, SaturatedWorkload)):
         return None
-    assert isinstance(door, Credit)
+    if not (isinstance(law, Hpa) and law.measure == "occupancy" and isinstance(plant, ClusterPlant)):
+        return None
     slots = plant.configurations[law.configuration].slots
     start = sum(pool.workers for pool in plant.pools if pool.configuration == law.configuration)
     if slots is None or start == 0:
         return None
     return theory.ceiling_path(
-        need_workers=door.cap_turns / (law.target * slots),
+        need_workers=cap.cap_turns / (law.target * slots),
         start_workers=start,
         unseen_ticks=unseen,
         ticks=ceil(scenario.horizon_s / period_s),

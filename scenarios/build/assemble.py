@@ -83,7 +83,7 @@ def _joined(
         spec(scenario, seed),
         plant,
         source,
-        laws.held_or_made(scenario, candidate),
+        laws.acting_laws(scenario, candidate),
         [make() for _ in routers],
         [make() for _ in routers],
         sink,
@@ -122,7 +122,7 @@ def fluid(scenario: Scenario, candidate: Candidate) -> Fluid:
 def _flow(scenario: Scenario, candidate: Candidate) -> Fluid:
     part, door = scenario.plant, scenario.admission
     assert isinstance(part, FluidPlant)
-    law = laws.admission(candidate.admission, scenario.period_s("admission", candidate.admission))
+    law = laws.make_law("admission", candidate.admission, scenario.period_s("admission", candidate.admission))
     steps: list[tuple[float, float]] | None
     match scenario.workload:
         case SaturatedWorkload():

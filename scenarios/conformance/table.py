@@ -6,16 +6,14 @@ file names. A test compares the file with what is made here.
 
 from __future__ import annotations
 
-import importlib
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from orchestrator.ports import Every
-from scenarios.build import laws
-from scenarios.conformance.shipped import PARTS, examples
+from scenarios.conformance.shipped import examples
+from scenarios.schema.laws import LAW_TABLES
 
 HEAD = """# Every law
 
@@ -29,7 +27,7 @@ NOT_SHOWN = ("kind", "period_s")
 def table() -> str:
     """Return docs/laws.md."""
     parts = [HEAD]
-    for slot in PARTS:
+    for slot in LAW_TABLES:
         parts.append(f"\n## {slot.capitalize()}\n\n| law | what it does | parameters | source |\n|---|---|---|---|\n")
         parts += list(_rows(slot))
     return "".join(parts)
@@ -39,19 +37,10 @@ def _rows(slot: str) -> Iterator[str]:
     for kind, part in examples(slot):
         if kind == "hold":
             continue
-        module = sys.modules[type(_made(slot, part)).__module__]
+        module = sys.modules[part.source.__module__]
         name = module.__name__.replace(".", "/")
         what = _one_line(str(type(part).__doc__))
         yield f"| [`{kind}`](../{name}.py) | {what} | {_parameters(part)} | {_source(str(module.__doc__))} |\n"
-
-
-def _made(slot: str, part: Any) -> Any:
-    if slot == "routing":
-        return laws.router_maker(part)()
-    make = getattr(importlib.import_module(f"scenarios.build.laws.{slot}"), slot)
-    made = make(part, 1.0)
-    assert isinstance(made.cadence, Every) or made.cadence is not None
-    return made
 
 
 def _parameters(part: Any) -> str:

@@ -15,12 +15,12 @@ from scenarios.schema.checks.references import refuse_unknown_names
 from scenarios.schema.checks.servable import refuse_unable_plant
 from scenarios.schema.expect import Expectation, check_expectation
 from scenarios.schema.laws import Candidate
+from scenarios.schema.laws.registry import SLOTS
 from scenarios.schema.plants import ClusterPlant, Plant, RecordedTimesPart
 from scenarios.schema.reconfigure import ReadyPart, ReconfigurePart
 from scenarios.schema.trace_workloads import MixtureWorkload, Played, ReplayWorkload
 from scenarios.schema.workloads import Synthetic, Workload
 
-SLOTS = ("admission", "batching", "capacity", "demand", "retention")
 # No run of a minute makes a thousandth of these; more is a slip of an exponent.
 MOST_TICKS = 1e9
 # Slots whose laws act through a plant of workers; the theory's plants have nothing for them to move.

@@ -1,42 +1,82 @@
-"""From a law's table to the law, one file a slot. One `case` here and one class in `schema.laws` register a law."""
+"""From a law's table to the law: the class that the table is derived from, made with the table's values by keyword."""
 
 from __future__ import annotations
 
-from orchestrator.control import Law
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+from orchestrator.control import EMPTY, Law
 from orchestrator.messages import Slot
-from scenarios.build.laws.admission import admission
-from scenarios.build.laws.batching import batching
-from scenarios.build.laws.capacity import capacity
-from scenarios.build.laws.demand import demand
-from scenarios.build.laws.retention import retention
-from scenarios.build.laws.routing import router_maker
+from orchestrator.ports import Cadence, Every, On, Router
+from policies.hold import Hold as HoldLaw
+from scenarios.build.laws.file import made_from_file, router_from_file
 from scenarios.errors import MissingPackage
-from scenarios.schema.laws import Candidate, Hold
+from scenarios.schema.laws import Candidate, FileLaw, Hold, LawPart, RouterPart
+from scenarios.schema.laws.part import DerivedTable
+from scenarios.schema.laws.registry import SLOTS
 from scenarios.schema.scenario import Scenario
 
-__all__ = ["admission", "batching", "capacity", "demand", "held_or_made", "missing", "retention", "router_maker"]
+
+def make_law(slot: Slot, part: LawPart, period_s: float) -> Law:
+    """Return the law that a slot's table describes, acting every `period_s`.
+
+    Raises
+    ------
+    MissingPackage
+        The law needs an optional package that is not installed.
+    """
+    every = Every(period_s=period_s)
+    if isinstance(part, Hold):
+        return HoldLaw(every, EMPTY[slot])
+    if isinstance(part, FileLaw):
+        return made_from_file(part, every)
+    try:
+        return cast(Law, _from_table(part, every))
+    except ImportError as error:
+        raise MissingPackage(f"{slot} {part.kind} {error}") from error
 
 
-def held_or_made(scenario: Scenario, candidate: Candidate) -> dict[Slot, Law]:
+def router_maker(part: RouterPart | FileLaw) -> Callable[[], Router]:
+    """Return what makes one router; every call makes a new one."""
+    if isinstance(part, FileLaw):
+        return partial(router_from_file, part)
+    return lambda: cast(Router, _from_table(part, None))
+
+
+def acting_laws(scenario: Scenario, candidate: Candidate) -> dict[Slot, Law]:
     """Return the laws of every slot that acts; a held slot needs no loop."""
-    made: dict[Slot, Law] = {}
-    if not isinstance(candidate.admission, Hold):
-        made["admission"] = admission(candidate.admission, scenario.period_s("admission", candidate.admission))
-    if not isinstance(candidate.batching, Hold):
-        made["batching"] = batching(candidate.batching, scenario.period_s("batching", candidate.batching))
-    if not isinstance(candidate.capacity, Hold):
-        made["capacity"] = capacity(candidate.capacity, scenario.period_s("capacity", candidate.capacity))
-    if not isinstance(candidate.demand, Hold):
-        made["demand"] = demand(candidate.demand, scenario.period_s("demand", candidate.demand))
-    if not isinstance(candidate.retention, Hold):
-        made["retention"] = retention(candidate.retention, scenario.period_s("retention", candidate.retention))
-    return made
+    parts: dict[Slot, LawPart] = {slot: getattr(candidate, slot) for slot in SLOTS}
+    return {
+        slot: make_law(slot, part, scenario.period_s(slot, part))
+        for slot, part in parts.items()
+        if not isinstance(part, Hold)
+    }
 
 
 def missing(scenario: Scenario, candidate: Candidate) -> str | None:
     """Return which optional package a candidate's laws want and do not find; None where all can be made."""
     try:
-        held_or_made(scenario, candidate)
+        acting_laws(scenario, candidate)
     except MissingPackage as error:
         return str(error)
     return None
+
+
+def _from_table(part: DerivedTable, every: Every | None) -> Any:  # Any: an object of the class behind the table
+    """Make what a table describes; a table within it becomes an object too, and a law within a law acts with it."""
+    assert part.source is not None
+    values = {
+        name: _value(getattr(part, name), every) for name in type(part).model_fields if name not in ("kind", "period_s")
+    }
+    if not isinstance(part, LawPart):
+        return part.source(**values)
+    event = getattr(part.source, "acts_on", None)
+    cadence: Cadence | None = every if event is None else On(event=event)
+    return part.source(cadence, **values)
+
+
+def _value(value: Any, every: Every | None) -> Any:  # Any: a parameter of any type
+    if isinstance(value, DerivedTable):
+        return _from_table(value, every)
+    return tuple(_value(inner, every) for inner in value) if isinstance(value, tuple) else value

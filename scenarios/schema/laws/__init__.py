@@ -1,10 +1,10 @@
-"""Parameters of every law, one file a slot; `scenarios.build.laws` makes the laws.
+"""Tables of the laws, derived from the laws themselves. Read `registry` (which laws there are), then `tables`, `part`.
 
-A law is registered by a class and a line of the union in its slot's file here, and by one `case` in its slot's file
-there; nothing else does. Read `part`, then `admission`.
+`scenarios.build.laws` makes a law from its table.
 """
 
 from scenarios.schema.laws.candidate import Candidate
-from scenarios.schema.laws.part import FileLaw, Hold, LawPart
+from scenarios.schema.laws.part import FileLaw, Hold, LawPart, RouterPart
+from scenarios.schema.laws.tables import LAW_TABLES
 
-__all__ = ["Candidate", "FileLaw", "Hold", "LawPart"]
+__all__ = ["LAW_TABLES", "Candidate", "FileLaw", "Hold", "LawPart", "RouterPart"]

@@ -7,13 +7,8 @@ from typing import Annotated
 from pydantic import Field
 
 from scenarios.schema.base import ScenarioTable
-from scenarios.schema.laws.admission import Admission
-from scenarios.schema.laws.batching import Batching
-from scenarios.schema.laws.capacity import Capacity
-from scenarios.schema.laws.demand import Demand
 from scenarios.schema.laws.part import Hold
-from scenarios.schema.laws.retention import Retention
-from scenarios.schema.laws.routing import LeastLoaded, Routing
+from scenarios.schema.laws.tables import LAW_TABLES, Admission, Batching, Capacity, Demand, Retention, Routing
 from scenarios.schema.plants import WorkerPool
 from scenarios.schema.reconfigure import ReadyPart, ReconfigurePart
 
@@ -31,7 +26,7 @@ class Candidate(ScenarioTable):
     capacity: Capacity = Hold(kind="hold")
     demand: Demand = Hold(kind="hold")
     retention: Retention = Hold(kind="hold")
-    routing: Routing = LeastLoaded()
+    routing: Routing = LAW_TABLES["routing"]["least_loaded"](kind="least_loaded")
     pools: Annotated[tuple[WorkerPool, ...], Field(min_length=1)] | None = None
     reconfigure: ReconfigurePart | None = None
     ready: ReadyPart | None = None

@@ -12,12 +12,12 @@ from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Every, On
 from plant.theory.fluid import Fluid, FluidSpec
 from plant.theory.tandem import Residence
-from policies.admission.hold import Hold
 from policies.admission.predictive_buffer import PredictiveBuffer
 from policies.admission.predictive_buffer_naive import PredictiveBufferNaive
 from policies.admission.proportional_gate import ProportionalGate
 from policies.admission.retirement_gate import RetirementGate
 from policies.design import orbits
+from policies.hold import Hold
 
 
 def fluid(law: Any, **changes: Any) -> Fluid:
@@ -51,6 +51,7 @@ class Noted:
         return command
 
 
+HELD = Hold(Every(period_s=1.0), AdmissionCommand())
 ROWS = [
     # slots, residence_s, dead_time_s, alpha, band / slots, step_s
     (512, 5.0, 10.0, 2.0, 0.05, 0.01),
@@ -187,7 +188,11 @@ def test_the_predictor_fills_the_same_pool_at_once_whatever_rate_it_was_told() -
 # ------------------------------------------------ steady states, and turns
 def test_an_open_door_settles_at_littles_law() -> None:
     columns = fluid(
-        Hold(Every(period_s=1.0)), arrivals_per_s=lambda t: 60.0, waiting_turns=0, horizon_s=80.0, max_release_per_s=1e9
+        HELD,
+        arrivals_per_s=lambda t: 60.0,
+        waiting_turns=0,
+        horizon_s=80.0,
+        max_release_per_s=1e9,
     ).run()
     last = {name: columns[f"{name}_mean"][-1] for name in ("decoding_turns", "filling_turns", "ready_turns")}
     assert last == pytest.approx({"decoding_turns": 300.0, "filling_turns": 600.0, "ready_turns": 0.0}, rel=2e-3)
@@ -203,7 +208,7 @@ def test_an_open_door_settles_at_littles_law() -> None:
     ids=lambda r: r.shape,
 )
 def test_a_full_pool_retires_n_over_t_whatever_the_residence(residence: Residence) -> None:
-    plant = fluid(Hold(Every(period_s=1.0)), residence=residence, max_release_per_s=110.0, horizon_s=160.0)
+    plant = fluid(HELD, residence=residence, max_release_per_s=110.0, horizon_s=160.0)
     columns = plant.run()
     assert sum(columns["retired_turns"][-400:]) / 20.0 == pytest.approx(102.4, rel=2e-3)
     assert columns["decoding_turns_mean"][-1] == pytest.approx(512.0, rel=1e-6)
@@ -237,8 +242,8 @@ def test_a_cap_on_work_in_flight_is_never_passed() -> None:
 @pytest.mark.parametrize(
     ("residence", "law", "message"),
     [
-        (Residence(mean_s=5.0, shape="lognormal"), Hold(Every(period_s=1.0)), "lognormal"),
-        (Residence(mean_s=5.0), Hold(On(event="retirement")), "event-triggered"),
+        (Residence(mean_s=5.0, shape="lognormal"), HELD, "lognormal"),
+        (Residence(mean_s=5.0), Hold(On(event="retirement"), AdmissionCommand()), "event-triggered"),
     ],
 )
 def test_what_has_no_fluid_form_is_refused(residence: Residence, law: Hold, message: str) -> None:
@@ -248,4 +253,4 @@ def test_what_has_no_fluid_form_is_refused(residence: Residence, law: Hold, mess
 
 def test_an_endless_line_before_an_unlimited_door_has_no_flow_and_is_refused() -> None:
     with pytest.raises(ValueError, match="max_release_per_s"):
-        fluid(Hold(Every(period_s=1.0)), max_release_per_s=math.inf)
+        fluid(HELD, max_release_per_s=math.inf)

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Every, On
 from policies.admission.credit import Credit
-from policies.admission.hold import Hold
 from policies.admission.inflight_credit_gate import InflightCreditGate
 from policies.admission.paced_wip import PacedWip
 from policies.admission.predictive_buffer import PredictiveBuffer
 from policies.admission.predictive_buffer_naive import PredictiveBufferNaive
 from policies.admission.proportional_gate import ProportionalGate
 from policies.admission.retirement_gate import RetirementGate
+from policies.hold import Hold
 from scenarios.run.execute import run
 from scenarios.schema.load import load, override, to_toml, validate
 
@@ -56,7 +56,7 @@ def seen(**known: Any) -> AdmissionReading:
 
 
 def test_hold_says_nothing() -> None:
-    assert Hold(EVERY).act(seen()) == AdmissionCommand()
+    assert Hold(EVERY, AdmissionCommand()).act(seen()) == AdmissionCommand()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from orchestrator.messages import DemandCommand, DemandReading
 from orchestrator.ports import Every
-from policies.demand.announced import Announced
+from policies.demand.announced import Announced, Ramp
 from policies.demand.holt_winters import HoltWinters
 from policies.demand.kalman import Kalman
 from policies.demand.seasonal_profile import SeasonalProfile
@@ -91,12 +91,14 @@ def test_a_filter_follows_a_day_better_than_the_present_rate_does() -> None:
     assert filtered < 0.7 * present
 
 
-LAUNCH = (30_000.0, 32_400.0, 40_200.0, 41_400.0, 15.0)
+LAUNCH = Ramp(begins_s=30_000.0, full_s=32_400.0, falls_s=40_200.0, ends_s=41_400.0, add_per_s=15.0)
 
 
 def launch(t: float) -> float:
-    begins_s, full_s, falls_s, ends_s, add = LAUNCH
-    return add * max(0.0, min((t - begins_s) / (full_s - begins_s), 1.0, (ends_s - t) / (ends_s - falls_s)))
+    begins_s, full_s, falls_s, ends_s = LAUNCH.begins_s, LAUNCH.full_s, LAUNCH.falls_s, LAUNCH.ends_s
+    return LAUNCH.add_per_s * max(
+        0.0, min((t - begins_s) / (full_s - begins_s), 1.0, (ends_s - t) / (ends_s - falls_s))
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,7 +113,7 @@ def test_what_is_announced_joins_the_forecast_of_the_rest(base: Callable[[], Any
     def all_of(t: float) -> float:
         return 10.0 + launch(t)
 
-    joined = played(Announced(EVERY, lead_s=LEAD_S, ramps=[LAUNCH], base=base()), all_of, 60_000.0)
+    joined = played(Announced(EVERY, lead_s=LEAD_S, ramps=(LAUNCH,), base=base()), all_of, 60_000.0)
     alone = played(base(), all_of, 60_000.0)
     plain = played(base(), lambda t: 10.0, 60_000.0)
     assert miss(joined, all_of, 6000.0) < 0.1
@@ -122,7 +124,7 @@ def test_what_is_announced_joins_the_forecast_of_the_rest(base: Callable[[], Any
 
 @given(t=st.floats(0.0, 60_000.0))
 def test_the_announced_turns_are_the_integral_of_the_announced_rate(t: float) -> None:
-    law = Announced(EVERY, lead_s=0.0, ramps=[LAUNCH])
+    law = Announced(EVERY, lead_s=0.0, ramps=(LAUNCH,))
     grid = np.linspace(0.0, t, 4001)
     assert law._announced_turns(t) == pytest.approx(
         float(np.trapezoid([law._announced(x) for x in grid], grid)), rel=2e-3, abs=5.0

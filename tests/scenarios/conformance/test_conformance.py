@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +13,16 @@ from orchestrator.ports import Every
 from scenarios.build import laws
 from scenarios.cli import app
 from scenarios.conformance import kit, routers, shipped
+from scenarios.schema.laws.registry import SLOTS
 
-MAKERS: dict[str, Callable[[Any, float], Any]] = {
-    "admission": laws.admission,
-    "batching": laws.batching,
-    "capacity": laws.capacity,
-    "demand": laws.demand,
-    "retention": laws.retention,
-}
 EVERY = Every(period_s=0.5)
 PERIODS = {"admission": 0.5, "batching": 0.5, "capacity": 30.0, "demand": 600.0, "retention": 60.0}
 
 
-@pytest.mark.parametrize(("slot", "kind"), [(slot, kind) for slot in shipped.SLOTS for kind in shipped.kinds(slot)])
+@pytest.mark.parametrize(("slot", "kind"), [(slot, kind) for slot in SLOTS for kind in shipped.kinds(slot)])
 def test_every_registered_law_conforms(slot: Any, kind: str) -> None:
     part = dict(shipped.examples(slot))[kind]
-    found = kit.check(lambda: MAKERS[slot](part, PERIODS[slot]), slot)
+    found = kit.check(lambda: laws.make_law(slot, part, PERIODS[slot]), slot)
     assert [f"{one.question}: {one.what}" for one in found if not one.ok] == []
 
 

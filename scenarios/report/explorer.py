@@ -52,7 +52,7 @@ def write_explorer(corpus: Corpus, figures: Mapping[str, Any], path: Path, names
         Conversations to draw one by one; none named: those that are longest and those that break most.
     """
     chosen = choose(corpus, names)
-    cached = {c.name: columns for c, columns in derive.all_cached(corpus)}
+    cached = {c.name: columns for c, columns in derive.with_cached_tokens(corpus)}
     sections = []
     if chosen:
         sections.append(

@@ -60,7 +60,7 @@ def _columns(corpus: Corpus) -> _Columns:
     gathered: dict[str, list[Array]] = {name: [] for name in names}
     pairs: dict[str, list[tuple[Array, Array]]] = {}
     first, sizes, breaks, humans, turns = [], [], 0, 0, 0
-    for conversation, cached in derive.all_cached(corpus):
+    for conversation, cached in derive.with_cached_tokens(corpus):
         root, hit = conversation.streams[0], cached[0]
         new = (root.prompt_tokens - hit).astype(np.float64)
         prompt, output = root.prompt_tokens.astype(np.float64), root.output_tokens.astype(np.float64)

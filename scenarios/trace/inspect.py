@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from scenarios.trace import bursts, labels
 from scenarios.workloads import derive
-from scenarios.workloads.blocks import Seen, count
+from scenarios.workloads.blocks import SeenBlocks, count
 from scenarios.workloads.corpus import STARTERS, STOPS, Conversation, Corpus, Stream
 
 PERCENTILES = (5, 25, 50, 75, 95, 99)
@@ -54,7 +54,7 @@ def inspect(corpus: Corpus) -> dict[str, Any]:
     sources: Counter[str] = Counter()
     events: Counter[str] = Counter()
     drops = 0
-    for conversation, cached in derive.all_cached(corpus):
+    for conversation, cached in derive.with_cached_tokens(corpus):
         _gather(columns, conversation, cached)
         for stream, hit in zip(conversation.streams, cached):
             fresh = (stream.prompt_tokens - hit).tolist()
@@ -110,7 +110,7 @@ def _gather(columns: _Columns, conversation: Conversation, cached: list[NDArray[
 
 
 def _unique(conversation: Conversation) -> int:
-    seen = Seen()
+    seen = SeenBlocks()
     for stream in conversation.streams:
         for runs in stream.all_runs():
             seen.add(runs)
@@ -155,7 +155,7 @@ def _hit(corpus: Corpus, columns: _Columns) -> dict[str, Any]:
     blocks = sum(int(s.run_blocks.sum()) for c in corpus.conversations for s in c.streams)
     hit_blocks = sum(
         int(np.minimum(-(-hit // c.block_tokens), _sizes(s)).sum())
-        for c, cached_columns in derive.all_cached(corpus)
+        for c, cached_columns in derive.with_cached_tokens(corpus)
         for s, hit in zip(c.streams, cached_columns)
     )
     return {

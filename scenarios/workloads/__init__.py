@@ -1,5 +1,5 @@
-"""What arrives: traces that people have, traces made here, and the ways to replay either.
+"""Workloads: recorded traces, generated traces, and the sources that replay either as turns.
 
-Read `record` (the one form that every reader fills), then `blocks` (what a cache could reuse, derived), then `player`
-and `lanes` (how a recorded conversation becomes live turns).
+Read `corpus` (the in-memory form of every trace), then `blocks` and `derive` (what a prefix cache could reuse), then
+`player` and `lanes` (how a recorded conversation becomes live turns).
 """

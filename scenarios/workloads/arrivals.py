@@ -1,12 +1,12 @@
-"""When sessions or requests arrive: a rate over time, and how regular the gaps are.
+"""Arrival times of sessions or requests, from a rate profile over time and the regularity of the gaps.
 
-A profile is an endless row of segments (seconds, rate at its start, rate at its end), the rate linear in between. Unit
-gaps of mean 1 are laid on the profile's integral: with exponential gaps (cv = 1) this is the Poisson process of that
-rate exactly; Gamma gaps of another coefficient of variation make it more regular (cv < 1) or bunched (cv > 1).
+A profile is an endless sequence of segments (seconds, rate at its start, rate at its end), the rate linear in between.
+Unit gaps of mean 1 are laid on the profile's integral: with exponential gaps (cv = 1) this is the Poisson process of
+that rate exactly; Gamma gaps of another coefficient of variation make it more regular (cv < 1) or bunched (cv > 1).
 
     arrival n at t_n, where  integral_0^{t_n} rate dt = gap_1 + ... + gap_n
 
-Rates are per second. Every draw is a counter hash of (stream, number), so a process is the same whoever listens.
+Rates are per second. Every draw is a counter hash of (stream, number), so a process does not depend on its consumer.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ BLOCK = 1024
 
 
 def constant(rate_per_s: float) -> Iterator[Segment]:
-    """Return a profile of one rate for ever."""
+    """Return a profile of one constant rate."""
     _positive(rate_per_s, "rate_per_s")
     return repeat((math.inf, rate_per_s, rate_per_s))
 
 
 def ramp(points: Sequence[tuple[float, float]], *, period_s: float | None = None) -> Iterator[Segment]:
-    """Return a profile through (time_s, rate_per_s) points, straight between them; the last rate holds on.
+    """Return a profile through (time_s, rate_per_s) points, straight between them; the last rate continues.
 
     With `period_s` the points describe one period (a day) and repeat: the rate runs straight from the last point back
     to the first.
@@ -40,7 +40,7 @@ def ramp(points: Sequence[tuple[float, float]], *, period_s: float | None = None
     if not points or any(b[0] <= a[0] for a, b in pairwise(points)) or min(r for _, r in points) < 0.0:
         raise UserError("a ramp needs points of rising time_s with rates >= 0")
     if max(r for _, r in points) <= 0.0:
-        raise UserError("a ramp whose rates are all 0 never sends anything")
+        raise UserError("a ramp whose rates are all 0 has no arrivals")
     times = [t for t, _ in points]
     rates = [r for _, r in points]
     if period_s is None:

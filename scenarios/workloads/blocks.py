@@ -1,8 +1,8 @@
-"""Runs of block ids: how a long list of ids becomes a few numbers, and how much of a prompt was seen before.
+"""Run-length encoded block ids, and how much of a prompt an infinite cache has seen before.
 
 A prompt's blocks are a list of ids, mostly consecutive, so the list is stored as runs (first, count). Ids are
-prefix-chained: an id stands for the content of its block and of all blocks before it. What an infinite cache would
-hold of a prompt is therefore its longest leading part of ids already seen in the naming scope.
+prefix-chained: an id identifies the content of its block and of all blocks before it. An infinite cache therefore
+holds a prompt's longest leading run of ids already seen in the naming scope.
 """
 
 from __future__ import annotations
@@ -92,15 +92,15 @@ def common(a: Sequence[Run], b: Sequence[Run]) -> int:
 
 
 def before_repeat(runs: Sequence[Run]) -> int | None:
-    """Return how many blocks stand before the first id that appears twice, or None where every id stands once."""
+    """Return the number of blocks before the first repeated id, or None where all ids are unique."""
     if len(runs) < 2:
         return None
     ordered = sorted(runs)
     if all(a[0] + a[1] <= b[0] for a, b in pairwise(ordered)):
         return None
-    seen, blocks = Seen(), 0
+    seen, blocks = SeenBlocks(), 0
     for first, length in runs:
-        fresh = next((k for k in range(length) if seen.leading([(first + k, 1)])), length)
+        fresh = next((k for k in range(length) if seen.leading_blocks([(first + k, 1)])), length)
         blocks += fresh
         if fresh < length:
             break
@@ -108,7 +108,7 @@ def before_repeat(runs: Sequence[Run]) -> int | None:
     return blocks
 
 
-class Seen:
+class SeenBlocks:
     """The ids that an infinite cache holds, as disjoint intervals in order."""
 
     __slots__ = ("_ends", "_firsts")
@@ -117,19 +117,19 @@ class Seen:
         self._firsts: list[int] = []
         self._ends: list[int] = []
 
-    def leading(self, runs: Iterable[Run]) -> int:
+    def leading_blocks(self, runs: Iterable[Run]) -> int:
         """Return the number of leading blocks of the runs that were all seen before."""
-        found = 0
+        leading = 0
         for first, blocks in runs:
             at = bisect_right(self._firsts, first) - 1
-            held = self._ends[at] - first if at >= 0 else 0
-            if held < blocks:
-                return found + max(held, 0)
-            found += blocks
-        return found
+            seen_blocks = self._ends[at] - first if at >= 0 else 0
+            if seen_blocks < blocks:
+                return leading + max(seen_blocks, 0)
+            leading += blocks
+        return leading
 
     def add(self, runs: Iterable[Run]) -> None:
-        """Hold these ids from now on."""
+        """Add these ids."""
         for first, blocks in runs:
             end = first + blocks
             low = bisect_right(self._firsts, first) - 1

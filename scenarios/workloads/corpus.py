@@ -1,8 +1,8 @@
-"""The one form that every reader fills: a corpus of conversations, each of one or more streams of requests.
+"""The in-memory form of every trace: a corpus of conversations, each of one or more streams of requests.
 
 Times are seconds, lengths are tokens. A *conversation* is a session tree: its root stream and the streams of its
-sub-agents. A request's `prompt_tokens` INCLUDE whatever part a cache could supply; what is cached and what is new is
-never stored, it is derived from the block ids (`derive`). A missing time is NaN, which is not zero.
+sub-agents. A request's `prompt_tokens` INCLUDE the part that a cache could supply; cached and new tokens are
+not stored, they are derived from the block ids (`derive`). A missing time is NaN, which is not zero.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from scenarios.workloads.blocks import Run, runs_of
 from scenarios.workloads.repairs import Repairs
 
 Relation = Literal["root", "spawn", "background", "independent"]
-"""root: the conversation itself. spawn: a sub-agent that its parent waits for. background: one that gates nothing.
-independent: rows that share nothing but a file; each is a turn of its own, replayed by its time stamp."""
+"""root: the conversation itself. spawn: a sub-agent that its parent waits for. background: one that no request waits
+for. independent: rows that share only a file; each is a single turn, replayed by its time stamp."""
 
 STOPS = ("", "tool_use", "end_turn", "max_tokens", "other")
 """How an answer ended; the index is what a stream stores. The empty string: not recorded."""
 STARTERS = ("", "tool", "human")
-"""What sent a request: a tool's result, or a person's message. The empty string: not recorded."""
+"""What triggered a request: a tool's result, or a person's message. The empty string: not recorded."""
 
 Wait = tuple[int, int]
 """(stream, ordinal) of a request that must have ended first."""
 
 
 ASSUMED_BASE_S, ASSUMED_PER_TOKEN_S = 1.69, 0.01457
-"""Fitted on 710 recorded conversations (WEKA v8, Opus requests); used where a source states no service time."""
+"""Fitted on 710 recorded conversations (WEKA v8, Opus requests); used where a trace has no service times."""
 
 
 def assumed_service_s(output_tokens: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -42,16 +42,16 @@ def assumed_service_s(output_tokens: NDArray[np.int64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """Requests that follow one another: a conversation's root, a sub-agent, or rows that stand alone.
+    """A sequence of requests: a conversation's root, a sub-agent, or independent rows.
 
-    All arrays have one entry a request, shape (n,), except the runs: request k owns runs
+    All arrays have one entry a request, shape (n,), except the runs: request k has runs
     `run_offset[k] : run_offset[k + 1]` of `run_first` (first id) and `run_blocks` (count).
 
     `t_s` is the recorded START, seconds from the conversation's start. `think_s` runs from the previous request's END
     to this start; `service_s` is the recorded server time. `stop`, `starter` and `model` are indexes into STOPS,
     STARTERS and the conversation's `models`. `waits[k]` are requests of other streams that must end before request k,
     besides its predecessor here. `tool_tokens + system_tokens` is the leading part that streams with the same tools and
-    system prompt may share across sessions; 0 where the source does not tell.
+    system prompt may share across sessions; 0 where not recorded.
     """
 
     name: str
@@ -80,12 +80,12 @@ class Stream:
         return list(zip(self.run_first[low:high].tolist(), self.run_blocks[low:high].tolist()))
 
     def all_runs(self) -> list[list[Run]]:
-        """Return the block runs of every request; cheaper than asking one by one."""
+        """Return the block runs of every request; cheaper than one call per request."""
         first, blocks, offset = self.run_first.tolist(), self.run_blocks.tolist(), self.run_offset.tolist()
         return [list(zip(first[low:high], blocks[low:high])) for low, high in pairwise(offset)]
 
     def where(self, inside: NDArray[np.bool_]) -> Stream:
-        """Return the rows of a stream of rows that stand alone for which `inside` holds, shape (n,)."""
+        """Return a stream of the independent rows where `inside` is true, shape (n,)."""
         at = np.flatnonzero(inside)
         sizes = np.diff(self.run_offset)[at]
         runs = np.concatenate([np.arange(self.run_offset[k], self.run_offset[k + 1]) for k in at] or [np.zeros(0, int)])
@@ -99,7 +99,7 @@ class Stream:
         )
 
     def ends_s(self) -> NDArray[np.float64]:
-        """Return the recorded ends; a missing service time is derived, never taken for zero.
+        """Return the recorded ends; a missing service time is derived, not taken as zero.
 
         Request k ends where request k + 1 starts less its think time; where that is missing too, after
         `assumed_service_s`, but no later than request k + 1 starts.
@@ -107,10 +107,10 @@ class Stream:
         if self.relation == "independent":
             return self.t_s + np.nan_to_num(self.service_s)
         ends = self.t_s + self.service_s
-        stated = np.append(self.t_s[1:] - self.think_s[1:], np.nan)
+        from_think_s = np.append(self.t_s[1:] - self.think_s[1:], np.nan)
         assumed = self.t_s + assumed_service_s(self.output_tokens)
         assumed[:-1] = np.minimum(assumed[:-1], self.t_s[1:])
-        derived = np.where(np.isnan(stated), assumed, np.maximum(stated, self.t_s))
+        derived = np.where(np.isnan(from_think_s), assumed, np.maximum(from_think_s, self.t_s))
         return np.where(np.isnan(ends), derived, ends)
 
 
@@ -137,7 +137,7 @@ class Conversation:
 
 @dataclass(slots=True, kw_only=True)
 class Corpus:
-    """Conversations of one source. `scope` tells whether block ids mean the same in all of them."""
+    """Conversations of one source. `scope` says whether equal block ids mean equal content in all of them."""
 
     name: str
     format: str
@@ -152,21 +152,21 @@ class Corpus:
         return sum(conversation.requests for conversation in self.conversations)
 
     def digest(self) -> str:
-        """Return the SHA-256 of what would be replayed: one corpus has one digest, whatever its compression or file.
+        """Return the SHA-256 of the replayed content, independent of the file's compression and layout.
 
-        Conversations enter in the order of their names, so a directory and a JSONL of the same content agree.
+        Conversations are sorted by name, so a directory and a JSONL file of the same content have one digest.
         """
-        whole = hashlib.sha256()
+        digest = hashlib.sha256()
         for conversation in sorted(self.conversations, key=lambda c: c.name):
-            whole.update(f"{conversation.name}|{conversation.block_tokens}|{conversation.start_s}".encode())
+            digest.update(f"{conversation.name}|{conversation.block_tokens}|{conversation.start_s}".encode())
             for stream in conversation.streams:
                 prefix = f"{stream.tool_tokens}|{stream.system_tokens}"
-                whole.update(f"{stream.name}|{stream.relation}|{prefix}|{sorted(stream.waits.items())}".encode())
+                digest.update(f"{stream.name}|{stream.relation}|{prefix}|{sorted(stream.waits.items())}".encode())
                 for column in (stream.t_s, stream.think_s, stream.service_s, stream.prompt_tokens):
-                    whole.update(column.tobytes())
+                    digest.update(column.tobytes())
                 for column in (stream.output_tokens, stream.run_offset, stream.run_first, stream.run_blocks):
-                    whole.update(column.tobytes())
-        return whole.hexdigest()
+                    digest.update(column.tobytes())
+        return digest.hexdigest()
 
 
 class StreamBuilder:

@@ -1,12 +1,12 @@
-"""A closed loop of lanes: N live session trees, as AgentX runs them (InferenceX `agentx` preset, agentx-harness).
+"""Closed-loop source of N lanes, each one live session tree, as in AgentX (InferenceX `agentx` preset, agentx-harness).
 
 `lanes` counts live session TREES, never requests or a rate. A lane is held until its whole tree has drained, then draws
 its next conversation and plays it from the start under a fresh naming scope (AgentX's cache-bust mark). The first
-conversation of each lane is cut at t*, uniform in `start_window` of its recorded run. What a lane draws is a hash of
+conversation of each lane is cut at t*, uniform in `start_window` of its recorded run. The draw of a lane is a hash of
 (lane, recycle number): a policy cannot change which conversation comes next, only when. With `order = "in_turn"` lane i
 plays conversations i, i + N, i + 2N ... instead, each once before any comes again; a second round is another scope.
 
-A corpus whose ids are global keeps one scope for all plays of a round. Rows that stand alone are plays of one request:
+A corpus whose ids are global keeps one scope for all plays of a round. Independent rows are sessions of one request:
 N lanes of them are a load of fixed concurrency.
 """
 
@@ -18,17 +18,17 @@ from typing import Literal
 from orchestrator.rng import mix, stream_key, uniform
 from orchestrator.turn import TurnView
 from scenarios.workloads.player import SessionPlay, SourceContext
-from scenarios.workloads.sampled_sessions import DrawnConversations
+from scenarios.workloads.sampled_sessions import SampledSessions
 from scenarios.workloads.script import Script
 
 
-class LanesSource(DrawnConversations):
+class LanesSource(SampledSessions):
     """N lanes of live session trees; satisfies the `Source` protocol.
 
     Parameters
     ----------
-    stage : SourceContext
-        Clock, hidden halves, birth numbers and class.
+    context : SourceContext
+        Clock, hidden turns, turn numbers and class.
     scripts : sequence of Script
         The conversations to draw from, with equal chance.
     lanes : int
@@ -49,14 +49,14 @@ class LanesSource(DrawnConversations):
     warmup_turns : int
         After the primer, send its prompt so many times more for one token each, as AgentX does.
     order : {"drawn", "in_turn"}
-        How a lane comes to its next conversation.
+        How a lane selects its next conversation.
     global_scope : bool
         Block ids mean the same in all conversations: one naming scope for all plays of a round, no cache-bust mark.
     """
 
     def __init__(
         self,
-        stage: SourceContext,
+        context: SourceContext,
         scripts: Sequence[Script],
         *,
         lanes: int,
@@ -73,7 +73,7 @@ class LanesSource(DrawnConversations):
         global_scope: bool = False,
     ) -> None:
         super().__init__(
-            stage,
+            context,
             scripts,
             seed=seed,
             name=name,
@@ -92,14 +92,14 @@ class LanesSource(DrawnConversations):
         self._waiting = lanes
 
     def start(self, arrive: Callable[[TurnView], None]) -> None:
-        """Begin every lane at its place in the ramp."""
+        """Schedule the start of every lane along the ramp."""
         self._player.start(arrive)
-        now_s = self._stage.clock.now()
+        now_s = self._context.clock.now()
         for lane in range(self._lanes):
-            self._stage.clock.at(now_s + self._ramp_s * lane / self._lanes, self._begin, (lane, 0))
+            self._context.clock.at(now_s + self._ramp_s * lane / self._lanes, self._begin, (lane, 0))
 
     def exhausted(self) -> bool:
-        """Lanes that recycle never run dry; others do when every tree has drained."""
+        """Return True when every tree has drained and lanes do not recycle."""
         return not self._recycle and self._waiting == 0 and self._player.trees == 0
 
     def draw(self, lane: int, recycle: int) -> int:
@@ -111,8 +111,8 @@ class LanesSource(DrawnConversations):
     def _scope(self, lane: int, recycle: int, key: int) -> int:
         if not self._global:
             return key
-        turned = (lane + recycle * self._lanes) // len(self._scripts) if self._in_turn else 0
-        return mix(self._root, turned)
+        round_number = (lane + recycle * self._lanes) // len(self._scripts) if self._in_turn else 0
+        return mix(self._root, round_number)
 
     def _begin(self, play: tuple[int, int]) -> None:
         lane, recycle = play
@@ -124,27 +124,26 @@ class LanesSource(DrawnConversations):
             low, high = self._window
             share = low + (high - low) * uniform(self._cut, lane)
             cut_s = share * script.duration_s if share > 0.0 else None
-        self.conversations_begun += 1
         self._player.play(
             script,
             key=key,
             scope=self._scope(lane, recycle, key),
-            play=mix_play(lane, recycle),
+            play=play_number(lane, recycle),
             cut_s=cut_s,
             primer=self._primer,
             warmup_turns=self._warmup_turns,
         )
 
-    def _drained(self, tree: SessionPlay, at_s: float) -> None:
+    def _on_drained(self, tree: SessionPlay, at_s: float) -> None:
         if self._recycle:
             lane, recycle = divmod(tree.play, PLAYS)
-            self._stage.clock.at(at_s, self._begin, (lane, recycle + 1))
+            self._context.clock.at(at_s, self._begin, (lane, recycle + 1))
 
 
 PLAYS = 1 << 32
-"""Recycles of one lane that a play number can tell apart."""
+"""The number of recycles per lane that a play number can encode."""
 
 
-def mix_play(lane: int, recycle: int) -> int:
-    """Return the play number of (lane, recycle); `divmod(play, PLAYS)` undoes it."""
+def play_number(lane: int, recycle: int) -> int:
+    """Return the play number of (lane, recycle); `divmod(play, PLAYS)` is the inverse."""
     return lane * PLAYS + recycle

@@ -1,4 +1,4 @@
-"""Several sources as one; each hears of all endings and knows its own turns."""
+"""Combine several sources into one; every source receives all events and ignores the turns of others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scenarios.workloads.player import Counted
 
 
 class Mixture:
-    """Sources side by side; they must share one count of births, so that no two turns have one id."""
+    """Concurrent sources; they share one turn counter (`SourceContext.births`), so that ids are unique."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = list(sources)
@@ -25,20 +25,20 @@ class Mixture:
         return total
 
     def start(self, arrive: Callable[[TurnView], None]) -> None:
-        """Begin all, in their order."""
+        """Start all sources, in order."""
         for source in self._sources:
             source.start(arrive)
 
     def admitted(self, turn_id: TurnId, at_s: float) -> None:
-        """Tell all."""
+        """Forward to every source."""
         for source in self._sources:
             source.admitted(turn_id, at_s)
 
     def ended(self, turn_id: TurnId, at_s: float, outcome: str) -> None:
-        """Tell all."""
+        """Forward to every source."""
         for source in self._sources:
             source.ended(turn_id, at_s, outcome)
 
     def exhausted(self) -> bool:
-        """Dry when all are."""
+        """Return True when all sources are exhausted."""
         return all(source.exhausted() for source in self._sources)

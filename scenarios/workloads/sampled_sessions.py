@@ -1,4 +1,4 @@
-"""What sources share that play conversations drawn by a hash: the draw's streams, the player, and what it hears."""
+"""Base class of the sources that replay sampled conversations: hash streams, player, and turn events."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from scenarios.workloads.player import Player, SessionPlay, SourceContext
 from scenarios.workloads.script import Script
 
 
-class DrawnConversations:
+class SampledSessions:
     """The common part of `lanes` and `sessions`.
 
     Parameters
     ----------
-    stage : SourceContext
-        Clock, hidden halves, birth numbers and class.
+    context : SourceContext
+        Clock, hidden turns, turn numbers and class.
     scripts : sequence of Script
         The conversations to draw from.
     seed : int
@@ -35,7 +35,7 @@ class DrawnConversations:
 
     def __init__(
         self,
-        stage: SourceContext,
+        context: SourceContext,
         scripts: Sequence[Script],
         *,
         seed: int,
@@ -46,13 +46,12 @@ class DrawnConversations:
     ) -> None:
         if not scripts:
             raise UserError("the workload has no conversation to draw from")
-        self._stage, self._scripts, self._global = stage, list(scripts), global_scope
+        self._context, self._scripts, self._global = context, list(scripts), global_scope
         self._draw = stream_key(seed, f"workload.{name}.conversation")
         self._root = stream_key(seed, f"workload.{name}.key")
         self._player = Player(
-            stage, self._drained, tree_idle_cap_s=tree_idle_cap_s, system_idle_cap_s=system_idle_cap_s
+            context, self._on_drained, tree_idle_cap_s=tree_idle_cap_s, system_idle_cap_s=system_idle_cap_s
         )
-        self.conversations_begun = 0
 
     @property
     def player(self) -> Player:
@@ -64,11 +63,11 @@ class DrawnConversations:
         return self._player.statistics()
 
     def admitted(self, turn_id: TurnId, at_s: float) -> None:
-        """Conversations do not follow the gate."""
+        """Ignore admissions: sessions do not depend on them."""
 
     def ended(self, turn_id: TurnId, at_s: float, outcome: str) -> None:
-        """Hear that a turn ended."""
+        """Process the end of a turn."""
         self._player.ended(turn_id, at_s, outcome)
 
-    def _drained(self, tree: SessionPlay, at_s: float) -> None:
-        """A conversation that has drained is gone."""
+    def _on_drained(self, tree: SessionPlay, at_s: float) -> None:
+        """Do nothing: a finished session is not replaced."""

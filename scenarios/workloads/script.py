@@ -1,9 +1,9 @@
-"""A conversation made ready to play: everything that a turn needs, looked up once at load.
+"""Compile a conversation for replay: everything that a turn needs, computed once at load.
 
 Gaps run from END to start. Request k of a stream starts `gap_s[k]` after the last of its predecessors has ended: the
-request before it in its stream, and those that it waits for in others. Recorded service time is inside no gap:
+request before it in its stream, and those that it waits for in others. Gaps exclude the recorded service time:
 
-    gap = think_s where the source states it and the request waits for nothing else,
+    gap = think_s where recorded and the request waits for nothing else,
           else max(0, recorded start - latest recorded end of its predecessors)
 """
 
@@ -23,7 +23,7 @@ from scenarios.workloads.corpus import STOPS, Conversation, Corpus, Stream
 Node = tuple[int, int]
 """(stream, ordinal) of a request."""
 SHARED_SCOPE = 0x5EED_0F_5EED
-"""Mixed into the scope of prefixes that many sessions share; any constant would do."""
+"""Mixed into the scope of prefixes shared by many sessions; an arbitrary constant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +42,20 @@ class StreamScript:
     after: dict[int, list[Node]]
 
     def chain(self, k: int, scope: int, block_tokens: int) -> KvChain:
-        """Return the prompt's chain under this play's scope: a shared head where there is one, then its own runs."""
-        own = [new(KvRun, (scope, first, count)) for first, count in self.runs[k]]
+        """Return the prompt's chain under this scope: the shared head where there is one, then the stream's runs."""
+        runs = [new(KvRun, (scope, first, count)) for first, count in self.runs[k]]
         if self.headed[k] and self.head is not None:
-            own.insert(0, self.head)
-        return new(KvChain, (tuple(own), block_tokens))
+            runs.insert(0, self.head)
+        return new(KvChain, (tuple(runs), block_tokens))
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A session tree ready to play. `gates`: for requests that wait for other streams, all their predecessors there."""
+    """A session tree compiled for replay. `gates` maps requests that wait for other streams to those predecessors."""
 
     name: str
     block_tokens: int
-    parts: tuple[StreamScript, ...]
+    streams: tuple[StreamScript, ...]
     gates: dict[Node, tuple[Node, ...]]
     requests: int
     duration_s: float
@@ -63,14 +63,14 @@ class Script:
 
 
 def script(conversation: Conversation, *, share_prefix: bool = False) -> Script:
-    """Make a conversation ready to play.
+    """Compile a conversation for replay.
 
     Parameters
     ----------
     conversation : Conversation
     share_prefix : bool
-        Give the leading tools-and-system part a scope of its own, the same for every stream of equal tool and system
-        lengths: sessions then share it, as they do behind one client version.
+        Give the leading tools and system prompt a separate scope, equal for all streams of equal tool and system
+        lengths: sessions then share it, as sessions of one client version do.
     """
     ends = [stream.ends_s() for stream in conversation.streams]
     gates = {
@@ -81,12 +81,12 @@ def script(conversation: Conversation, *, share_prefix: bool = False) -> Script:
         for s, k in waits:
             after[s].setdefault(k, []).append(node)
     starts = _causal_starts(conversation, gates)
-    streams = range(len(conversation.streams))
-    parts = tuple(_part(conversation, s, starts[s], ends, after[s], share_prefix) for s in streams)
+    indexes = range(len(conversation.streams))
+    stream_scripts = tuple(_stream_script(conversation, s, starts[s], ends, after[s], share_prefix) for s in indexes)
     return Script(
         name=conversation.name,
         block_tokens=conversation.block_tokens,
-        parts=parts,
+        streams=stream_scripts,
         gates=gates,
         requests=conversation.requests,
         duration_s=conversation.duration_s,
@@ -95,7 +95,7 @@ def script(conversation: Conversation, *, share_prefix: bool = False) -> Script:
 
 
 def scripts(corpus: Corpus, *, share_prefix: bool = False) -> list[Script]:
-    """Make every conversation of a corpus ready to play; a row that stands alone is a play of one request."""
+    """Compile every conversation of a corpus; an independent row becomes a session of one request."""
     out: list[Script] = []
     for conversation in corpus.conversations:
         if conversation.streams[0].relation == "independent":
@@ -123,7 +123,7 @@ def _single(conversation: Conversation, k: int) -> Script:
     return Script(
         name=f"{conversation.name}[{k}]",
         block_tokens=conversation.block_tokens,
-        parts=(part,),
+        streams=(part,),
         gates={},
         requests=1,
         duration_s=0.0,
@@ -132,10 +132,10 @@ def _single(conversation: Conversation, k: int) -> Script:
 
 
 def _causal_starts(conversation: Conversation, gates: dict[Node, tuple[Node, ...]]) -> list[list[float]]:
-    """Return the recorded starts, moved up where a request would start before one that it waits for.
+    """Return the recorded starts, delayed where a request would start before one that it waits for.
 
-    Clocks of a session tree may disagree by seconds; a cut through the recorded run must part what has begun from what
-    has not, and nothing may have begun before its cause.
+    Clocks of a session tree may disagree by seconds; a cut through the recorded run must separate started requests
+    from later ones, and no request may start before its predecessors.
     """
     starts = [np.maximum.accumulate(stream.t_s).tolist() for stream in conversation.streams]
     for _ in range(len(gates) + 1):
@@ -150,7 +150,7 @@ def _causal_starts(conversation: Conversation, gates: dict[Node, tuple[Node, ...
     return starts
 
 
-def _part(
+def _stream_script(
     conversation: Conversation,
     s: int,
     starts: list[float],
@@ -159,14 +159,14 @@ def _part(
     share_prefix: bool,
 ) -> StreamScript:
     stream = conversation.streams[s]
-    runs = stream.all_runs()
-    head, headed, own = None, [False] * len(runs), [tuple(r) for r in runs]
+    recorded_runs = stream.all_runs()
+    head, headed, runs = None, [False] * len(recorded_runs), [tuple(r) for r in recorded_runs]
     prefix_blocks = (stream.tool_tokens + stream.system_tokens) // conversation.block_tokens
-    if share_prefix and prefix_blocks and runs:
-        head, headed, own = _behead(stream, runs, prefix_blocks)
-    # Where a source states no server time, the one that the recorded ends were derived with: gaps run from those ends.
-    stated = stream.service_s
-    service: list[float | None] = np.where(np.isnan(stated), ends[s] - stream.t_s, stated).tolist()
+    if share_prefix and prefix_blocks and recorded_runs:
+        head, headed, runs = _split_head(stream, recorded_runs, prefix_blocks)
+    # Without a recorded service time, use the one from which the ends were derived: gaps run from those ends.
+    recorded = stream.service_s
+    service: list[float | None] = np.where(np.isnan(recorded), ends[s] - stream.t_s, recorded).tolist()
     return StreamScript(
         t_s=starts,
         gap_s=_gaps(stream, ends, s),
@@ -174,7 +174,7 @@ def _part(
         output_tokens=stream.output_tokens.tolist(),
         service_s=service,
         waits_for=_waits_for(stream),
-        runs=own,
+        runs=runs,
         headed=headed,
         head=head,
         after=after,
@@ -182,23 +182,23 @@ def _part(
 
 
 def _waits_for(stream: Stream) -> list[str]:
-    """Return what the session does after each answer, as the answer shows; a sub-agent's last one ends its session."""
-    known = {STOPS.index("tool_use"): "tool", STOPS.index("end_turn"): "human"}
-    waits = [known.get(stop, "") for stop in stream.stop.tolist()]
+    """Return what the session waits for after each answer (tool, human); a sub-agent's last answer is its end."""
+    by_stop = {STOPS.index("tool_use"): "tool", STOPS.index("end_turn"): "human"}
+    waits = [by_stop.get(stop, "") for stop in stream.stop.tolist()]
     if waits and stream.relation in ("spawn", "background"):
         waits[-1] = "ended"
     return waits
 
 
-def _behead(
+def _split_head(
     stream: Stream, runs: list[list[Run]], prefix_blocks: int
 ) -> tuple[KvRun, list[bool], list[tuple[Run, ...]]]:
-    """Part each chain that begins with the stream's tools and system prompt into that head and the rest."""
-    model = blocks.head(runs[0], prefix_blocks)
+    """Split each chain that begins with the stream's tools and system prompt into that head and the rest."""
+    shared = blocks.head(runs[0], prefix_blocks)
     scope = mix(mix(SHARED_SCOPE, stream.tool_tokens), stream.system_tokens)
-    headed = [blocks.common(model, chain) == prefix_blocks for chain in runs]
-    own = [tuple(blocks.tail(c, prefix_blocks) if is_headed else c) for c, is_headed in zip(runs, headed)]
-    return KvRun(scope, 0, prefix_blocks), headed, own
+    headed = [blocks.common(shared, chain) == prefix_blocks for chain in runs]
+    remaining = [tuple(blocks.tail(c, prefix_blocks) if is_headed else c) for c, is_headed in zip(runs, headed)]
+    return KvRun(scope, 0, prefix_blocks), headed, remaining
 
 
 def _gaps(stream: Stream, ends: list[np.ndarray], s: int) -> list[float]:
@@ -216,5 +216,5 @@ def _gaps(stream: Stream, ends: list[np.ndarray], s: int) -> list[float]:
     return gaps
 
 
-def _predecessors(waits: Iterable[Node], ends: list[np.ndarray], own: float | None) -> list[float]:
-    return [float(ends[ws][wk]) for ws, wk in waits] + ([own] if own is not None else [])
+def _predecessors(waits: Iterable[Node], ends: list[np.ndarray], previous_end_s: float | None) -> list[float]:
+    return [float(ends[ws][wk]) for ws, wk in waits] + ([previous_end_s] if previous_end_s is not None else [])

@@ -1,7 +1,7 @@
-"""Leave conversations out by stated rules: filters first, then the cap, every loss counted.
+"""Filter the conversations of a corpus: first the filters, then the cap; everything left out is counted.
 
-A cap before the filter leaves fewer conversations than were asked for, and lanes that wrap around them hit each
-other's clones. The order here is fixed, and an empty result is an error.
+A cap before the filters would leave fewer conversations than requested, and lanes that repeat them would reuse each
+other's prefixes. An empty result is an error.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ def select(
     ----------
     corpus : Corpus
     max_context_tokens : int, optional
-        The longest prompt and answer together that a conversation may reach; of rows that stand alone, single rows
-        are left out.
+        The largest sum of prompt and output tokens in a conversation; of independent rows, single rows are
+        left out.
     min_requests : int
-        The fewest requests; does not concern rows that stand alone.
+        The fewest requests; does not apply to independent rows.
     limit : int, optional
-        Keep so many conversations.
+        The most conversations to keep.
 
     Raises
     ------
     UserError
-        Where nothing is left.
+        No conversation is left.
     """
     kept = []
     for conversation in corpus.conversations:
@@ -57,15 +57,15 @@ def select(
 
 
 def peak_tokens(conversation: Conversation) -> int:
-    """Return the longest prompt and answer together."""
+    """Return the largest sum of prompt and output tokens of a request."""
     return max(int((s.prompt_tokens + s.output_tokens).max()) for s in conversation.streams if len(s))
 
 
 def _rows_within(corpus: Corpus, conversation: Conversation, most: int) -> Conversation:
     (stream,) = conversation.streams
     inside = (stream.prompt_tokens + stream.output_tokens) <= most
-    lost = int((~inside).sum())
-    if not lost:
+    removed = int((~inside).sum())
+    if not removed:
         return conversation
-    corpus.repairs.note(f"context above {most:,} tokens", conversation.name, "row left out", lost)
+    corpus.repairs.note(f"context above {most:,} tokens", conversation.name, "row left out", removed)
     return replace(conversation, streams=(stream.where(inside),))

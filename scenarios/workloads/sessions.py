@@ -1,7 +1,7 @@
-"""Sessions that arrive by themselves: open loop outside, closed loop inside.
+"""Source of sessions that arrive at the times of a process: open loop between sessions, closed loop within each.
 
-Session n arrives at the n-th time of a process, plays one conversation from its start, and is gone when its tree has
-drained. Which conversation it plays is a hash of n.
+Session n arrives at the n-th time, plays one conversation from its start, and ends when its tree has drained. The
+conversation is a hash of n.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 from orchestrator.rng import mix, uniform
 from orchestrator.turn import TurnView
 from scenarios.workloads.player import SourceContext
-from scenarios.workloads.sampled_sessions import DrawnConversations
+from scenarios.workloads.sampled_sessions import SampledSessions
 from scenarios.workloads.script import Script
 
 
-class SessionArrivals(DrawnConversations):
+class SessionArrivals(SampledSessions):
     """Sessions at the times of a process; satisfies the `Source` protocol.
 
     Parameters
     ----------
-    stage : SourceContext
-        Clock, hidden halves, birth numbers and class.
+    context : SourceContext
+        Clock, hidden turns, turn numbers and class.
     scripts : sequence of Script
         The conversations to draw from, with equal chance.
     times_s : iterator of float
@@ -38,7 +38,7 @@ class SessionArrivals(DrawnConversations):
 
     def __init__(
         self,
-        stage: SourceContext,
+        context: SourceContext,
         scripts: Sequence[Script],
         times_s: Iterator[float],
         *,
@@ -50,7 +50,7 @@ class SessionArrivals(DrawnConversations):
         global_scope: bool = False,
     ) -> None:
         super().__init__(
-            stage,
+            context,
             scripts,
             seed=seed,
             name=name,
@@ -67,7 +67,7 @@ class SessionArrivals(DrawnConversations):
         self._next(0)
 
     def exhausted(self) -> bool:
-        """Dry once the last session has arrived and every tree has drained."""
+        """Return True once the last session has arrived and every tree has drained."""
         return self._dry and self._player.trees == 0
 
     def draw(self, session: int) -> int:
@@ -79,11 +79,10 @@ class SessionArrivals(DrawnConversations):
         if when_s is None:
             self._dry = True
         else:
-            self._stage.clock.at(when_s, self._begin, session)
+            self._context.clock.at(when_s, self._begin, session)
 
     def _begin(self, session: int) -> None:
         key = mix(self._root, session)
         scope = self._root if self._global else key
-        self.conversations_begun += 1
         self._player.play(self._scripts[self.draw(session)], key=key, scope=scope, play=session)
         self._next(session + 1)

@@ -1,7 +1,7 @@
-"""Workloads without a trace: a door that is always backlogged, and Poisson arrivals whose rate may step.
+"""Sources without a trace: a saturated admission queue, and Poisson arrivals whose rate may step.
 
-Turn n of a source has key hash(source, n), whatever the policy; its lengths and its hidden draws hang on that key, so
-every policy on one seed meets the same turns. Draws are made in blocks.
+Turn n of a source has key hash(source, n), whatever the policy; its lengths and hidden draws depend only on that key,
+so every policy on one seed sees the same turns. Draws are made in blocks.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from orchestrator.turn import EMPTY_CHAIN, ClassName, TurnId, TurnView, new
 from plant.hidden_turns import HiddenTurn, HiddenTurns
 from scenarios.errors import UserError
 
-BLOCK_TURNS = 1024  # a larger block has left the processor's cache by the time its turns are born
-# More turns let in at one instant than any pool holds: the door has neither a rate nor a cap.
+BLOCK_TURNS = 1024  # larger blocks are evicted from the processor's cache before their turns are created
+# More admissions at one instant than any pool holds: the admission law sets neither a rate nor a cap.
 AT_ONCE_TURNS = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lengths:
-    """A law of token counts: `fixed`, `uniform` (low..high), `exponential` or `lognormal` (mean, cv); at least 1."""
+    """A distribution of token counts: `fixed`, `uniform` (low..high), `exponential` or `lognormal` (mean, cv); >= 1."""
 
     shape: Literal["fixed", "uniform", "exponential", "lognormal"]
     mean_tokens: float
@@ -53,7 +53,7 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassMix:
-    """One service class of a synthetic workload: its share of the turns and the laws of its lengths."""
+    """One service class of a synthetic workload: its share of the turns and the distributions of its lengths."""
 
     name: ClassName
     share: float
@@ -62,14 +62,14 @@ class ClassMix:
 
 
 class TurnFactory:
-    """Make turns number 0, 1, 2, ... of a source, with their truths.
+    """Create turns number 0, 1, 2, ... of a source, with their hidden halves.
 
     Parameters
     ----------
     seed : int
         The scenario's seed.
     name : str
-        The source's name; it parts this source's keys from any other's.
+        The source's name; it separates this source's keys from those of others.
     mixes : sequence of ClassMix
     truths : HiddenTurns
     """
@@ -90,8 +90,8 @@ class TurnFactory:
         classes = np.searchsorted(self._edges, which, side="right").clip(0, len(self._mixes) - 1)
         prompts, outputs = np.zeros(BLOCK_TURNS, np.int64), np.zeros(BLOCK_TURNS, np.int64)
         for i, mix in enumerate(self._mixes):
-            mine = classes == i
-            prompts[mine], outputs[mine] = mix.prompt.of(prompt[mine]), mix.output.of(output[mine])
+            in_class = classes == i
+            prompts[in_class], outputs[in_class] = mix.prompt.of(prompt[in_class]), mix.output.of(output[in_class])
         names = [mix.name for mix in self._mixes]
         self._block = [
             (key, names[c], p, new(HiddenTurn, (o, (d,), None, "")))
@@ -113,7 +113,7 @@ class TurnFactory:
 
 
 class Saturated:
-    """Never fewer than `waiting_turns` turns at the door: each release brings the next one.
+    """Keep `waiting_turns` turns in the admission queue: each release creates the next one.
 
     Parameters
     ----------
@@ -128,30 +128,30 @@ class Saturated:
         self._instant_s, self._at_once = -1.0, 0
 
     def start(self, arrive: Callable[[TurnView], None]) -> None:
-        """Fill the front door."""
+        """Fill the admission queue."""
         self._arrive = arrive
         for _ in range(self._waiting):
             arrive(self._factory.next(self._clock.now()))
 
     def admitted(self, turn_id: TurnId, at_s: float) -> None:
-        """Replace the turn that was let in; raises UserError where the door would let in turns without end."""
+        """Replace the admitted turn; raise UserError where admissions at one instant have no limit."""
         assert self._arrive is not None
         if at_s != self._instant_s:
             self._instant_s, self._at_once = at_s, 0
         self._at_once += 1
         if self._at_once > AT_ONCE_TURNS + self._waiting:
             raise UserError(
-                f"workload.kind saturated: the door let in {self._at_once} turns at t = {at_s:g} s and would not "
-                "stop; state admission.max_release_per_s, or a law that sets a rate or a cap"
+                f"workload.kind saturated: {self._at_once} turns were admitted at t = {at_s:g} s without a limit; "
+                "set admission.max_release_per_s, or an admission law that sets a rate or a cap"
             )
         self._arrive(self._factory.next(at_s))
 
     def ended(self, turn_id: TurnId, at_s: float, outcome: str) -> None:
-        """Forget the turn's truth; a turn refused at the door is not replaced, or refusals would never end."""
+        """Forget the turn's hidden half; a rejected turn is not replaced, or rejections would never end."""
         self._factory.forget(turn_id, outcome)
 
     def exhausted(self) -> bool:
-        """There is always another."""
+        """Return False: the source never ends."""
         return False
 
 
@@ -193,18 +193,18 @@ class Poisson:
         return self._gaps.pop()
 
     def start(self, arrive: Callable[[TurnView], None]) -> None:
-        """Set the first arrival."""
+        """Schedule the first arrival."""
         self._arrive = arrive
         self._next(0.0)
 
     def _next(self, from_s: float) -> None:
-        """Spend one unit gap of integrated rate from `from_s` on."""
+        """Schedule the arrival one unit gap of integrated rate after `from_s`."""
         if self._turns is not None and self._factory.count >= self._turns:
             return
-        left = self._gaps.pop() if self._gaps else self._unit_gap()
+        remaining = self._gaps.pop() if self._gaps else self._unit_gap()
         at_s = from_s
         if self._steady_per_s is not None and at_s >= self._steps[0][0]:
-            due_s = at_s + left / self._steady_per_s
+            due_s = at_s + remaining / self._steady_per_s
             self._clock.at(due_s, self._arrives, due_s)
             return
         for i, (start_s, rate_per_s) in enumerate(self._steps):
@@ -212,27 +212,27 @@ class Poisson:
             if end_s <= at_s:
                 continue
             at_s = max(at_s, start_s)
-            room = rate_per_s * (end_s - at_s) if rate_per_s > 0.0 else 0.0
-            if left <= room:
-                due_s = at_s + left / rate_per_s
+            area = rate_per_s * (end_s - at_s) if rate_per_s > 0.0 else 0.0
+            if remaining <= area:
+                due_s = at_s + remaining / rate_per_s
                 self._clock.at(due_s, self._arrives, due_s)
                 return
-            left -= room
+            remaining -= area
             at_s = end_s
 
     def _arrives(self, due_s: float) -> None:
-        """Let a turn arrive; the next gap counts from when this one was due, so a late clock loses none."""
+        """Create an arrival; the next gap counts from its due time, so a late clock loses no arrivals."""
         assert self._arrive is not None
         self._arrive(self._factory.next(self._clock.now()))
         self._next(due_s)
 
     def admitted(self, turn_id: TurnId, at_s: float) -> None:
-        """Arrivals do not wait for admissions."""
+        """Ignore admissions: arrivals do not depend on them."""
 
     def ended(self, turn_id: TurnId, at_s: float, outcome: str) -> None:
-        """Forget the turn's truth."""
+        """Forget the turn's hidden half."""
         self._factory.forget(turn_id, outcome)
 
     def exhausted(self) -> bool:
-        """Tell whether the stated number of turns has arrived."""
+        """Return whether the stated number of turns has arrived."""
         return self._turns is not None and self._factory.count >= self._turns

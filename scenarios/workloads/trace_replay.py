@@ -1,9 +1,9 @@
-"""Replay by time stamp: each request at its recorded instant, whatever becomes of the ones before it.
+"""Source that replays requests by time stamp: each at its recorded instant, independent of the ones before it.
 
     played instant = (stamp - first stamp, with every gap above the idle cap cut to the cap) / rate factor
 
-The rate factor scales INTERVALS from the first stamp, the cap with them: the cap is in recorded seconds. One request
-waits on the clock at a time.
+The rate factor scales INTERVALS from the first stamp, the cap with them: the cap is in recorded seconds. Only
+the next request is scheduled on the clock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scenarios.workloads.player import SESSION_MASK, SourceContext
 
 
 class Row(NamedTuple):
-    """One request on the time line; `place` is (conversation, stream, ordinal)."""
+    """One request of the replay; `place` is (conversation, stream, ordinal)."""
 
     at_s: float
     place: tuple[int, int, int]
@@ -55,7 +55,7 @@ def time_line(
     Raises
     ------
     UserError
-        Where conversations have no shared clock, or nothing is left.
+        Conversations have no shared clock, or no request is left.
     """
     if not rate_factor > 0.0:
         raise UserError(f"rate_factor = {rate_factor}; more than 0 was expected")
@@ -93,14 +93,14 @@ def _stamped(corpus: Corpus) -> list[Row]:
 
 
 class TraceReplay:
-    """A time line played as it stands; satisfies the `Source` protocol.
+    """Replay of time-stamped rows; satisfies the `Source` protocol.
 
-    Block ids keep one scope where they are global, else one for each conversation.
+    Block ids have one scope where they are global, else one for each conversation.
     """
 
     def __init__(
         self,
-        stage: SourceContext,
+        context: SourceContext,
         rows: list[Row],
         *,
         block_tokens: int,
@@ -108,7 +108,7 @@ class TraceReplay:
         seed: int,
         name: str = "replay",
     ) -> None:
-        self._stage = stage
+        self._context = context
         self._rows = rows
         self._block_tokens = block_tokens
         self._global = global_scope
@@ -119,37 +119,37 @@ class TraceReplay:
     def start(self, arrive: Callable[[TurnView], None]) -> None:
         """Begin with the first row."""
         self._arrive = arrive
-        self._origin_s = self._stage.clock.now()
+        self._origin_s = self._context.clock.now()
         self._plan()
 
     def admitted(self, turn_id: TurnId, at_s: float) -> None:
-        """A time line does not follow the gate."""
+        """Ignore admissions: the replay does not depend on them."""
 
     def ended(self, turn_id: TurnId, at_s: float, outcome: str) -> None:
-        """A time line does not follow the endings; of a turn that has ended, nothing is kept."""
-        self._stage.truths.forget(turn_id, outcome)
+        """Forget the hidden half of a turn that has ended; the replay does not depend on it."""
+        self._context.truths.forget(turn_id, outcome)
 
     def exhausted(self) -> bool:
-        """Dry after the last row."""
+        """Return True after the last row."""
         return self._next_row == len(self._rows)
 
     def _plan(self) -> None:
         if self._next_row < len(self._rows):
-            self._stage.clock.at(self._origin_s + self._rows[self._next_row].at_s, self._fire, None)
+            self._context.clock.at(self._origin_s + self._rows[self._next_row].at_s, self._fire, None)
 
     def _fire(self, _: None) -> None:
         row = self._rows[self._next_row]
         self._next_row += 1
-        stage = self._stage
+        context = self._context
         c, s, k = row.place
         session = mix(mix(self._root, c), s)
         key = mix(session, k)
-        turn_id = TurnId(next(stage.births))
-        draws = tuple(uniform(stage.draw_stream, key, j) for j in range(stage.draws))
-        stage.truths[turn_id] = HiddenTurn(row.output_tokens, draws, row.service_s)
+        turn_id = TurnId(next(context.births))
+        draws = tuple(uniform(context.draw_stream, key, j) for j in range(context.draws))
+        context.truths[turn_id] = HiddenTurn(row.output_tokens, draws, row.service_s)
         scope = self._root if self._global else mix(self._root, c)
         chain = KvChain(tuple(KvRun(scope, first, count) for first, count in row.runs), self._block_tokens)
-        now_s = stage.clock.now()
+        now_s = context.clock.now()
         owner = (key if self._global else session) & SESSION_MASK
         self._plan()
-        self._arrive(TurnView(turn_id, key, stage.class_name, owner, k, now_s, row.prompt_tokens, chain))
+        self._arrive(TurnView(turn_id, key, context.class_name, owner, k, now_s, row.prompt_tokens, chain))

@@ -1,5 +1,5 @@
-"""Workloads made here, so that everything runs without anyone's data.
+"""Generated workloads, so that everything runs without recorded data.
 
-Read `agent` (a coding agent's session, turn by turn), then `tables` (the published figures it is held to), then
-`presets`.
+Read `agent` and `prompts` (a coding agent's session, turn by turn), then `tables` (the published figures they are
+fitted to), then `presets`.
 """

@@ -1,4 +1,4 @@
-"""Draws that hang together: phases of work within a session, and habits that differ between sessions."""
+"""Correlated random draws: phases of work within a session, and habits that differ between sessions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 def phases(rng: np.random.Generator, size: int, persistence: float) -> Array:
     """Return uniforms whose normal scores follow z_k = rho z_{k-1} + sqrt(1 - rho^2) e_k: work comes in phases.
 
-    Each value by itself is uniform on (0, 1), so a marginal drawn by them is kept.
+    Each value alone is uniform on (0, 1), so the marginal distribution is preserved.
     """
     e = rng.standard_normal(size)
     e[1:] *= np.sqrt(1.0 - persistence**2)
@@ -28,12 +28,12 @@ def correlated(rng: np.random.Generator, rho: float) -> tuple[float, float]:
 
 
 def habits(rng: np.random.Generator, size: int, common: float) -> Array:
-    """Return uniforms of which a part is the session's own: any two have correlation `common` (normal scores)."""
+    """Return uniforms with a common component per session: any two have correlation `common` (normal scores)."""
     z = np.sqrt(common) * rng.standard_normal() + np.sqrt(1.0 - common) * rng.standard_normal(size)
     out: Array = ndtr(z)
     return out
 
 
 def share(rng: np.random.Generator, mean: float, concentration: float) -> float:
-    """Return a session's own share, Beta distributed around the mean; a low concentration parts sessions widely."""
+    """Return a session's share, Beta distributed around the mean; a low concentration spreads sessions widely."""
     return float(rng.beta(concentration * mean, concentration * (1.0 - mean)))

@@ -1,6 +1,6 @@
-"""Named workloads: what to generate, and the published figures that each is held to.
+"""Named presets of generated workloads.
 
-Every draw belongs to (seed, session number): the first hundred sessions of a thousand are the same hundred.
+Every draw depends on (seed, session number) only: the first hundred sessions of a thousand are the same hundred.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from orchestrator.rng import mix, stream_key
 from scenarios.errors import UserError, nearest
 from scenarios.workloads.corpus import Conversation, Corpus
 from scenarios.workloads.generate import simple
-from scenarios.workloads.generate.agent import AgentParams, session
+from scenarios.workloads.generate.agent import session
+from scenarios.workloads.generate.prompts import AgentParams
 
 Maker = Callable[[str, np.random.Generator], Conversation]
 
@@ -38,14 +39,14 @@ PRESETS: dict[str, Maker] = {
 
 
 def generate(preset: str, *, sessions: int, seed: int) -> Corpus:
-    """Make a corpus of so many sessions.
+    """Generate a corpus.
 
     Parameters
     ----------
     preset : str
         A name in `PRESETS`.
     sessions : int
-        How many conversations, >= 1.
+        The number of conversations, >= 1.
     seed : int
         The same seed makes the same corpus, in any process.
 
@@ -61,5 +62,5 @@ def generate(preset: str, *, sessions: int, seed: int) -> Corpus:
     if sessions < 1:
         raise UserError(f"sessions = {sessions}; at least 1 was expected")
     root = stream_key(seed, f"generate.{preset}")
-    made = [make(f"{preset}_{n:05d}", np.random.default_rng(mix(root, n))) for n in range(sessions)]
-    return Corpus(name=f"{preset}, generated", format="generated", conversations=made, scope="local")
+    conversations = [make(f"{preset}_{n:05d}", np.random.default_rng(mix(root, n))) for n in range(sessions)]
+    return Corpus(name=f"{preset}, generated", format="generated", conversations=conversations, scope="local")

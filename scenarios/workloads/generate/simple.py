@@ -1,4 +1,4 @@
-"""Plainer traffic beside the agents: people who chat, questions over documents, and batches.
+"""Generate plain workloads: chats, questions over documents (RAG), and batches.
 
 | preset | prompts [tokens] | answers [tokens] | waits |
 |---|---|---|---|
@@ -36,7 +36,7 @@ RAG_SYSTEM_TOKENS, RAG_DOCUMENT_BLOCKS, RAG_DOCUMENTS = 1_024, 32, 400
 
 
 def chat(name: str, rng: np.random.Generator) -> Conversation:
-    """Make a chat: each prompt is all that was said before, and a new message."""
+    """Generate a chat: each prompt is the history and a new message."""
     turns = max(1, round(float(CHAT_TURNS.draw(rng.random()))))
     output = np.maximum(1, CHAT_OUTPUT_TOKENS.draw(rng.random(turns)).astype(np.int64)).tolist()
     message = CHAT_MESSAGE_TOKENS.draw(rng.random(turns)).astype(np.int64).tolist()
@@ -55,7 +55,8 @@ def chat(name: str, rng: np.random.Generator) -> Conversation:
 
 
 def rag(name: str, rng: np.random.Generator) -> Conversation:
-    """Make one question over documents; a popular first document is shared, by its position after the system prompt.
+    """Generate one question over documents; a popular first document is shared, by its position after the system
+    prompt.
 
     The system prompt is the shared prefix. A prefix cache can reuse a document only where all before it is equal, so
     only the first one after the system prompt is ever shared: it is given as part of the stream's prefix.
@@ -73,7 +74,7 @@ def rag(name: str, rng: np.random.Generator) -> Conversation:
 
 
 def batch(name: str, rng: np.random.Generator) -> Conversation:
-    """Make one request of a batch: nothing is shared and nobody waits."""
+    """Generate one request of a batch: no shared prefix, no think time."""
     prompt = int(BATCH_PROMPT_TOKENS.draw(rng.random()))
     output = max(1, int(BATCH_OUTPUT_TOKENS.draw(rng.random())))
     stream = StreamBuilder("", "root")

@@ -1,7 +1,7 @@
-"""Marginals as published quantiles, and draws from them.
+"""Published marginal distributions as quantile tables, and draws from them.
 
 A table is a list of (probability, value); a draw interpolates the logarithm of the value between them, so the stated
-quantiles come out exactly and nothing else is assumed. Lengths in tokens, times in seconds.
+quantiles are reproduced exactly. Lengths in tokens, times in seconds.
 
 Source of the agent tables: WEKA v8 (github.com/callanjfox/kv-cache-tester, Apache-2.0), 710 conversations with 49,334
 requests, measured in November 2026. The highest value closes each table (probability 1).
@@ -56,7 +56,7 @@ THINK_AFTER_TOOL_S = Table(0.5, (3, 5, 9, 19, 152, 611), 37_415, top=10.65)
 THINK_AFTER_ANSWER_S = Table(1.0, (4, 58, 210, 928, 7_758, 39_529), 77_589, top=5.0)
 NEW_TOKENS = Table(64, (190, 377, 727, 1_777, 10_941, 94_290), 851_858)
 PROMPT_TOKENS = Table(9_000, (30_544, 66_519, 103_659, 138_566, 300_666, 498_519), 894_371)
-"""The last two are not drawn from: they come out of the process, and are what it is held against."""
+"""The last two are not drawn from: they result from the process and validate it."""
 
 GROWTH_TOKENS = Table(64, (185, 365, 690, 1_580, 6_400, 19_000), 60_000, top=5.0)
 """New tokens of an ordinary turn: the quantiles of `NEW_TOKENS` without first requests and breaks, whose 3.4 % of the

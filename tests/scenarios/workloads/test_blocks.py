@@ -39,11 +39,11 @@ def test_the_first_repeat_is_where_the_plain_list_has_it(plain: list[int]) -> No
 
 @given(st.lists(ids, max_size=12))
 def test_the_seen_set_remembers_exactly_what_was_added(prompts: list[list[int]]) -> None:
-    seen, plain = blocks.Seen(), set[int]()
+    seen, plain = blocks.SeenBlocks(), set[int]()
     for prompt in prompts:
         leading = next((k for k, i in enumerate(prompt) if i not in plain), len(prompt))
         runs = blocks.runs_of(prompt)
-        assert seen.leading(runs) == leading
+        assert seen.leading_blocks(runs) == leading
         seen.add(runs)
         plain.update(prompt)
         assert len(seen) == len(plain)

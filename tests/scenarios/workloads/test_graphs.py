@@ -78,7 +78,7 @@ def test_every_request_is_played_once_with_its_own_lengths_after_all_that_it_wai
     for s, stream in enumerate(conversation.streams):
         for k in range(len(stream)):
             before = [ends[node] for node in predecessors(conversation, s, k)]
-            gap_s = made.parts[s].gap_s[k]
+            gap_s = made.streams[s].gap_s[k]
             expected = max(before) + gap_s if before else float(stream.t_s[0])
             assert abs(starts[s, k] - expected) < 1e-9
     outputs = sorted(h.output_tokens for h in bench.hidden)
@@ -146,7 +146,7 @@ def test_a_cut_plays_what_starts_at_or_after_it_and_one_primer(
 ) -> None:
     cut_s = share * max(float(stream.t_s[-1]) for stream in conversation.streams)
     made, bench, starts = play(conversation, 0.5, cut_s=cut_s, primer=primer, warmup_turns=warmup_turns)
-    after = {(s, k) for s, part in enumerate(made.parts) for k, t in enumerate(part.t_s) if t >= cut_s}
+    after = {(s, k) for s, part in enumerate(made.streams) for k, t in enumerate(part.t_s) if t >= cut_s}
     extra = starts.keys() - after
     assert after <= starts.keys()
     assert len(extra) <= (1 if primer else 0)

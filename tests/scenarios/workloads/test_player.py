@@ -197,7 +197,7 @@ def test_lanes_hold_one_tree_each_and_never_run_dry(tmp_path: Path) -> None:
     source = LanesSource(bench.stage, scripts(corpus), lanes=5, seed=5, tree_idle_cap_s=5.0)
     bench.play(source, until_s=4_000.0)
     assert source.player.trees == 5
-    assert source.conversations_begun > 5
+    assert source.statistics()["sessions_begun"] > 5
     assert not source.exhausted()
 
 

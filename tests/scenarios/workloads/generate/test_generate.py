@@ -49,7 +49,7 @@ def test_generated_agents_come_out_at_the_published_figures() -> None:
     corpus = generate("agentx", sessions=1_000, seed=11)
     prompt, new, first = [], [], []
     first_new = breaks = grown = events = 0
-    for conversation, columns in derive.all_cached(corpus):
+    for conversation, columns in derive.with_cached_tokens(corpus):
         for s, (stream, cached) in enumerate(zip(conversation.streams, columns)):
             fresh = (stream.prompt_tokens - cached).tolist()
             prompt.extend(stream.prompt_tokens.tolist())

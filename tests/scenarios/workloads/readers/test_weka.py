@@ -107,11 +107,11 @@ def test_a_think_time_counted_from_an_earlier_end_is_not_played_as_a_wait(tmp_pa
         r["api_time"] = None
     corpus = weka.read(written(tmp_path, conversation(rows)))
     served = 1.69 + 0.01457 * 10
-    (part,) = script(corpus.conversations[0]).parts
+    (part,) = script(corpus.conversations[0]).streams
     assert part.gap_s == pytest.approx([0.0, 6.0, 8.0 - served, 8.0 - served])
     assert kinds(corpus)["think_time longer than the interval between the starts"] == 2
     stated = weka.read(written(tmp_path, conversation(rows)), ReadOptions(stated_thinks=True))
-    assert script(stated.conversations[0]).parts[0].gap_s == [0.0, 6.0, 14.0, 22.0]
+    assert script(stated.conversations[0]).streams[0].gap_s == [0.0, 6.0, 14.0, 22.0]
 
 
 BAD = {

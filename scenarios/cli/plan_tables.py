@@ -23,12 +23,12 @@ def wide_console() -> Console:
     return console
 
 
-def write_page(out: Path, title: str, lead: str, charts: list[Any], tables: tuple[str, ...] = ()) -> None:
+def write_page(out: Path, title: str, lead: str, charts: list[Any]) -> None:
     """Write a page of charts (`plan.page.Chart`), and say where it is."""
     from scenarios.plan import page  # plotly is imported only when a page is asked for
     from scenarios.report.style import CSS
 
-    typer.echo(f"page: {page.write_page(out, page.page(title, lead, charts, CSS, tables))}")
+    typer.echo(f"page: {page.write_page(out, page.page(title, lead, charts, CSS))}")
 
 
 def print_frontier(frontier: Any) -> None:

@@ -1,5 +1,5 @@
-"""A plant's model from one open-loop experiment. Read `identify` (the admission loop's experiment and its fits), then
-`startup` (the capacity loop's), then `cache`.
+"""Identify a plant model from one open-loop experiment. Read `identify` (the admission loop's experiment and its fits),
+then `startup` (the capacity loop's), then `cache`.
 """
 
 from scenarios.identify.identify import Identified, identify

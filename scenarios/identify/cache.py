@@ -1,4 +1,4 @@
-"""Identified plants on disk, under the digest of what the experiment depends on."""
+"""Cache of identified plant models on disk, keyed by a digest of the experiment's inputs."""
 
 from __future__ import annotations
 
@@ -10,51 +10,53 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from scenarios.identify.identify import Identified
-from scenarios.identify.startup import IdentifiedStartup, door_of
+from scenarios.identify.startup import IdentifiedStartup, admission_candidate
 from scenarios.schema.scenario import Scenario
 from scenarios.writing import atomic_write
 
 
-class Kept(Protocol):
-    """What is kept: a dataclass of plain values."""
+class Cacheable(Protocol):
+    """A dataclass of plain values that can be cached."""
 
     def to_json(self) -> dict[str, object]:
         """Return every field as a JSON value."""
         ...
 
 
-Found = TypeVar("Found", bound=Kept)
+Result = TypeVar("Result", bound=Cacheable)
 
 
 def digest(scenario: Scenario, experiment: str) -> str:
-    """Return a short digest of plant, workload, door, telemetry, span, seed and experiment; candidates do not count."""
-    kept = scenario.model_dump(mode="json", exclude={"candidates", "expect", "title", "question", "classes", "record"})
-    text = json.dumps([kept, experiment], sort_keys=True)
+    """Return a short digest of plant, workload, admission, telemetry, span, seed and experiment, without candidates."""
+    relevant = scenario.model_dump(
+        mode="json", exclude={"candidates", "expect", "title", "question", "classes", "record"}
+    )
+    text = json.dumps([relevant, experiment], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def cached(
     scenario: Scenario, excitation: str, folder: Path, make: Callable[[], Identified]
 ) -> tuple[Identified, bool]:
-    """Return the identified admission plant and whether it was found on disk; a new one is made and kept."""
+    """Return the identified admission plant and whether it came from disk; a new one is computed and stored."""
     return _cached(folder / f"{digest(scenario, excitation)}.json", Identified, make)
 
 
 def cached_startup(
     scenario: Scenario, configuration: str, excitation: str, folder: Path, make: Callable[[], IdentifiedStartup]
 ) -> tuple[IdentifiedStartup, bool]:
-    """Return how a pool follows its orders and whether it was found on disk; a new answer is made and kept."""
-    door = door_of(scenario, configuration).admission.model_dump_json()
+    """Return the identified start-up of a pool and whether it came from disk; a new one is computed and stored."""
+    door = admission_candidate(scenario, configuration).admission.model_dump_json()
     name = digest(scenario, f"capacity {configuration} {excitation} behind {door}")
     return _cached(folder / f"{name}.json", IdentifiedStartup, make)
 
 
-def _cached(path: Path, kind: type[Found], make: Callable[[], Found]) -> tuple[Found, bool]:
+def _cached(path: Path, kind: type[Result], make: Callable[[], Result]) -> tuple[Result, bool]:
     if path.is_file():
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        named: Any = kind  # Any: a dataclass, which the protocol cannot say
-        return kind(**{one.name: kept[one.name] for one in fields(named)}), True
-    made = make()
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        dataclass_type: Any = kind  # Any: a dataclass, which the protocol cannot say
+        return kind(**{field.name: stored[field.name] for field in fields(dataclass_type)}), True
+    result = make()
     with atomic_write(path) as part:
-        part.write_text(json.dumps(made.to_json(), indent=1) + "\n", encoding="utf-8")
-    return made, False
+        part.write_text(json.dumps(result.to_json(), indent=1) + "\n", encoding="utf-8")
+    return result, False

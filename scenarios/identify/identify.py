@@ -1,7 +1,7 @@
-"""Excite the door, watch the decode pool, fit a lag with dead time: what theory needs of a plant that declares nothing.
+"""Identify the admission loop's plant: excite the release rate and fit a first-order lag with dead time.
 
-Two runs. In the first the door stands open at its limit until the pool is full, which gives the slots and the rate of
-a full pool. In the second the release rate follows an excitation between half and three quarters of that rate, where
+Two runs. In the first the release rate is at its limit until the pool is full, which gives the slots and the rate of a
+full pool. In the second the release rate follows an excitation between half and three quarters of that rate, where
 slots never run out, and busy slots are fitted as gain x lag x dead time of the release rate.
 """
 
@@ -27,7 +27,7 @@ from scenarios.verdict.run import column, window_of
 from scenarios.verdict.types import Floats
 
 Excitation = Literal["step", "prbs", "relay"]
-# Levels of the excitation, as shares of a full pool's rate: high enough for the plant to be as it is when busy, low
+# Levels of the excitation, as shares of a full pool's rate: high enough to be representative of a busy plant, low
 # enough that noise does not fill the pool.
 LOW, HIGH = 0.5, 0.75
 MOST_SAMPLES = 4000
@@ -38,11 +38,11 @@ LEAST_EXPLAINED, MOST_GAIN_ERROR = 0.5, 0.5
 class Identified:
     """A fitted plant.
 
-    `slots` N, `full_per_s` the rate of a full pool, `open_per_s` what the open door brings to the decode pool (less
-    than the door's limit where fill workers hold it up; None: not measured). `gain_s` d(busy slots)/d(release rate),
-    `tau_s` the lag and `dead_time_s` the dead time, each with its 95 % half-width; `explained_ratio` of the output's
-    variance; `white` whether the residual passes for white noise; `arx` the same by a difference equation.
-    `ultimate_*` are set by the relay experiment only. `source` says how it came about.
+    `slots` N, `full_per_s` the rate of a full pool, `open_per_s` the arrival rate at the decode pool with unlimited
+    admission (below the release limit where fill workers are the bottleneck; None: not measured). `gain_s` d(busy
+    slots)/d(release rate), `tau_s` the lag and `dead_time_s` the dead time, each with its 95 % half-width;
+    `explained_ratio` of the output's variance; `white` whether the residual passes for white noise; `arx` the same by a
+    difference equation. `ultimate_*` are set by the relay experiment only. `source` names the experiment.
     """
 
     slots: float
@@ -63,14 +63,15 @@ class Identified:
     ultimate_period_s: float | None = None
 
     def model(self) -> TandemModel:
-        """Return the theory's plant: N slots, the mean residence that the gain is, the dead time."""
+        """Return the tandem model: N slots, the mean residence (equal to the gain), the dead time."""
         return TandemModel(slots=self.slots, residence_s=self.gain_s, dead_time_s=self.dead_time_s)
 
     def residences_s(self) -> tuple[tuple[float, float], ...]:
-        """Return the mean residence in an empty and in a full pool: as found, and at either end of the gain's interval.
+        """Return the mean residence in an empty and in a full pool: for the estimated gain and for both ends of its
+        interval.
 
-        Residence is taken as a straight line in the load, T = T_1 - s (1 - m) at a share m of the slots. There more
-        turns make each one slower, so that the gain is d(busy)/d(rate) = T^2 / (T - m s); T_1 is slots / full rate.
+        Residence is assumed linear in the load, T = T_1 - s (1 - m) at a share m of the slots. More turns slow each
+        other down, so that the gain is d(busy)/d(rate) = T^2 / (T - m s); T_1 is slots / full rate.
         """
         full, m = self.slots / self.full_per_s, (LOW + HIGH) / 2
 
@@ -80,7 +81,7 @@ class Identified:
                 return mean**2 - gain_s * (mean - m * s)
 
             steepest = 0.95 * full
-            if excess(0.0) >= 0.0:  # no slower when full than when empty, as far as the experiment can tell
+            if excess(0.0) >= 0.0:  # no significant slow-down with load
                 return full, full
             slope = float(brentq(excess, 0.0, steepest)) if excess(steepest) > 0.0 else steepest
             return full - slope, full
@@ -90,24 +91,24 @@ class Identified:
         )
 
     def to_json(self) -> dict[str, object]:
-        """Return every number."""
+        """Return every field as a JSON value."""
         return asdict(self)
 
 
 def supplied(scenario: Scenario) -> Scenario:
-    """Return the scenario with work always waiting at the door, as an open-loop experiment needs it.
+    """Return the scenario with a saturated workload, as an open-loop experiment needs it.
 
     Raises
     ------
     UserError
-        The workload is a recorded one: its own arrivals would limit the releases.
+        The workload is a recorded one: its arrivals would limit the releases.
     """
     work = scenario.workload
     if isinstance(work, SaturatedWorkload):
         return scenario
     if not isinstance(work, SyntheticWorkload):
         raise UserError(
-            f"workload.kind: {work.kind} brings its own arrivals, which would limit an experiment at the door; "
+            f"workload.kind: {work.kind} brings its own arrivals, which would limit an admission experiment; "
             "`steadyflow analyze FILE --verify` and `steadyflow compare FILE` take the plant that each run measures"
         )
     waiting = SaturatedWorkload(
@@ -115,7 +116,7 @@ def supplied(scenario: Scenario) -> Scenario:
     )
     door = scenario.admission
     if door.max_release_per_s is None and isinstance(work, PoissonWorkload):
-        # An endless line before a door without a highest rate would all come in at once.
+        # Without a release limit, a saturated queue would be admitted at one instant.
         door = door.model_copy(update={"max_release_per_s": 2 * work.rate_per_s})
     return scenario.model_copy(update={"workload": waiting, "admission": door})
 
@@ -128,9 +129,9 @@ def identify(
     Parameters
     ----------
     scenario : Scenario
-        Its candidates are set aside; horizon and warm-up are kept for the experiment.
+        Its candidates are not used; horizon and warm-up apply to the experiment.
     excitation : {"step", "prbs", "relay"}
-        What stirs the release rate.
+        The excitation of the release rate.
     seed : int, optional
         None: the scenario's.
     hold_s : float, optional
@@ -139,13 +140,13 @@ def identify(
     Raises
     ------
     UserError
-        The door's rate cannot fill the pool, or the record does not fix a model; says what would work.
+        The release rate cannot fill the pool, or the record does not determine a model; the message names a remedy.
     """
     period_s, age_s = scenario.control.admission_period_s, scenario.telemetry.age_s
     if excitation == "relay" and period_s < age_s:
         raise UserError(
             f"control.admission_period_s = {period_s:g} is shorter than the age of the readings, telemetry.age_s = "
-            f"{age_s:g}: a relay would switch on what it has not seen yet; raise it, or use prbs or step"
+            f"{age_s:g}: a relay would switch before it reads the effect; raise it, or use prbs or step"
         )
     fed = supplied(scenario)
     slots, full_per_s, open_per_s = _full_pool(fed, seed)
@@ -159,61 +160,63 @@ def identify(
         law |= {"hold_s": hold}
     t, u, x = _experiment(fed, law, seed, slots)
     if float(np.quantile(x, 0.99)) > 0.99 * slots:
-        raise UserError("the pool filled up under the excitation: its record is not of the unsaturated plant")
-    found = _fitted(t, u, x)
-    stationary(found.residual, x)
+        raise UserError("the pool filled up under the excitation: the record does not describe the unsaturated plant")
+    fit = _fitted(t, u, x)
+    stationary(fit.residual, x)
     relay = fits.relay_ultimate(t, u, x) if excitation == "relay" else None
     return Identified(
         slots=slots,
         full_per_s=full_per_s,
         open_per_s=open_per_s,
-        gain_s=found.model.gain,
-        gain_ci_s=found.gain_ci,
-        tau_s=found.model.tau_s,
-        tau_ci_s=found.tau_ci_s,
-        dead_time_s=found.model.dead_time_s,
-        dead_time_ci_s=found.dead_time_ci_s,
-        explained_ratio=found.explained,
-        white=found.white,
+        gain_s=fit.model.gain,
+        gain_ci_s=fit.gain_ci,
+        tau_s=fit.model.tau_s,
+        tau_ci_s=fit.tau_ci_s,
+        dead_time_s=fit.model.dead_time_s,
+        dead_time_ci_s=fit.dead_time_ci_s,
+        explained_ratio=fit.explained,
+        white=fit.white,
         excitation=excitation,
         source=f"open-loop {excitation} experiment" if excitation != "relay" else "relay experiment",
-        arx=difference_equation(t, u, x, found.model.dead_time_s),
+        arx=difference_equation(t, u, x, fit.model.dead_time_s),
         ultimate_gain_per_s=None if relay is None else relay.gain,
         ultimate_period_s=None if relay is None else relay.period_s,
     )
 
 
 def _full_pool(scenario: Scenario, seed: int | None) -> tuple[float, float, float | None]:
-    own = plants.declared(scenario)
-    if own is not None:
-        return float(own.slots), own.service_per_s, None
-    open_door = scenario.model_copy(update={"candidates": (Candidate.model_validate({"name": "open"}),), "expect": {}})
-    signals = run(open_door, seed=seed).signals
+    declared = plants.declared(scenario)
+    if declared is not None:
+        return float(declared.slots), declared.service_per_s, None
+    unlimited = scenario.model_copy(update={"candidates": (Candidate.model_validate({"name": "open"}),), "expect": {}})
+    signals = run(unlimited, seed=seed).signals
     record = window_of(signals, scenario.warmup_s, scenario.horizon_s)
     busy, share = column(record, "decoding_turns", 1.0), column(record, "decode_occupancy_ratio", 1.0)
     if not len(share) or float(np.median(share)) < 0.9:
         raise UserError(
-            "with the door open the decode pool is not full after the warm-up: raise admission.max_release_per_s, add "
-            "fill workers, or lengthen warmup_s"
+            "with unlimited admission the decode pool is not full after the warm-up: raise "
+            "admission.max_release_per_s, add fill workers, or lengthen warmup_s"
         )
     slots = float(np.median(busy[share > 0.5] / share[share > 0.5]))
     width = float(record["t_s"].iloc[1] - record["t_s"].iloc[0])
     retired = column(record, "retirement_per_s", width)
     full = float(retired[share > 0.97].mean() if np.any(share > 0.97) else retired.mean())
     at_decode = busy + column(record, "ready_turns", 1.0) + np.cumsum(retired) * width
-    brought = float(np.polyfit(np.arange(len(at_decode)) * width, at_decode, 1)[0])
-    return round(slots), full, brought
+    arrival_per_s = float(np.polyfit(np.arange(len(at_decode)) * width, at_decode, 1)[0])
+    return round(slots), full, arrival_per_s
 
 
 def _experiment(
     scenario: Scenario, law: Mapping[str, object], seed: int | None, slots: float
 ) -> tuple[Floats, Floats, Floats]:
     excited = Candidate.model_validate({"name": "excited", "admission": law})
-    door = scenario.admission.model_copy(update={"slew_per_s2": None})
-    made = scenario.model_copy(update={"candidates": (excited,), "expect": {}, "admission": door})
-    if isinstance(made.plant, FluidPlant):
-        made = made.model_copy(update={"record": made.record.model_copy(update={"signal_bin_s": made.bin_s})})
-    record = window_of(run(made, seed=seed).signals, scenario.warmup_s, scenario.horizon_s)
+    admission = scenario.admission.model_copy(update={"slew_per_s2": None})
+    experiment = scenario.model_copy(update={"candidates": (excited,), "expect": {}, "admission": admission})
+    if isinstance(experiment.plant, FluidPlant):
+        experiment = experiment.model_copy(
+            update={"record": experiment.record.model_copy(update={"signal_bin_s": experiment.bin_s})}
+        )
+    record = window_of(run(experiment, seed=seed).signals, scenario.warmup_s, scenario.horizon_s)
     start = record["t_s"].to_numpy(dtype=np.float64)
     width = float(start[1] - start[0])
     join = max(len(start) // MOST_SAMPLES, 1)
@@ -226,39 +229,39 @@ def _experiment(
 def _fitted(t: Floats, u: Floats, x: Floats) -> fits.FopdtFit:
     try:
         span = float(t[-1])
-        found = fits.fit_fopdt(t, u, x, most_dead_time_s=span / 10, skip_s=0.2 * span, rising=True)
+        fit = fits.fit_fopdt(t, u, x, most_dead_time_s=span / 10, skip_s=0.2 * span, rising=True)
     except ValueError as error:
-        raise UserError(f"no model was found: {error}") from error
-    if found.explained < LEAST_EXPLAINED or found.gain_ci > MOST_GAIN_ERROR * found.model.gain:
+        raise UserError(f"no model fits the record: {error}") from error
+    if fit.explained < LEAST_EXPLAINED or fit.gain_ci > MOST_GAIN_ERROR * fit.model.gain:
         raise UserError(
-            f"the record does not fix a model (explained {found.explained:.0%}, gain {found.model.gain:.3g} +- "
-            f"{found.gain_ci:.2g} s): lengthen horizon_s, or hold each level longer (--hold-s)"
+            f"the record does not determine a model (explained {fit.explained:.0%}, gain {fit.model.gain:.3g} +- "
+            f"{fit.gain_ci:.2g} s): lengthen horizon_s, or hold each level longer (--hold-s)"
         )
-    return found
+    return fit
 
 
 def stationary(residual: Floats, output: Floats) -> None:
-    """Refuse a record whose plant changed while it was stirred; raises UserError."""
+    """Raise UserError where the plant changed during the experiment."""
     if fits.drifts(residual, output):
         raise UserError(
-            "the record is not stationary: what the model leaves over moves for good in its course; identify within a "
+            "the record is not stationary: the residual of the model shifts permanently; identify within a "
             "span without faults or changes of load (set warmup_s and horizon_s around it, or take the faults out)"
         )
 
 
 def difference_equation(t: Floats, u: Floats, x: Floats, dead_time_s: float) -> dict[str, object] | None:
-    """Return the plant as a difference equation, a coefficient each way; None where the record does not fix one."""
+    """Return the plant as a first-order difference equation (ARX); None where the record does not determine one."""
     step = float(t[1] - t[0])
     try:
-        found = fits.fit_arx(u, x, a_order=1, b_order=1, delay=max(round(dead_time_s / step) + 1, 1))
+        arx = fits.fit_arx(u, x, a_order=1, b_order=1, delay=max(round(dead_time_s / step) + 1, 1))
     except ValueError:
         return None
     return {
-        "a": found.a.tolist(),
-        "a_ci": found.a_ci.tolist(),
-        "b": found.b.tolist(),
-        "b_ci": found.b_ci.tolist(),
-        "delay_samples": found.delay,
+        "a": arx.a.tolist(),
+        "a_ci": arx.a_ci.tolist(),
+        "b": arx.b.tolist(),
+        "b_ci": arx.b_ci.tolist(),
+        "delay_samples": arx.delay,
         "step_s": step,
-        "white": found.white,
+        "white": arx.white,
     }

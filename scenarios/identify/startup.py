@@ -1,7 +1,7 @@
-"""Excite a pool's size, watch its ready workers: how late a capacity law's orders come to serve.
+"""Identify the capacity loop's plant: excite a pool's target size and fit the response of its ready workers.
 
-One run in which the workers wanted follow an excitation, from the pool's own size upwards. Ready workers are fitted as
-a lag with dead time on the way up (starting) and another on the way down (winding down), under one gain.
+One run in which the target workers follow an excitation, from the pool's initial size upwards. Ready workers are fitted
+as a lag with dead time for starts and another for stops, with one gain.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from scenarios.schema.plants import ClusterPlant
 from scenarios.schema.scenario import Scenario
 from scenarios.verdict.types import Floats
 
-# Samples a tick: fine enough to place a start within a tick, and tests' and users' records stay short.
-MOST_A_TICK = 20
-# The window holds at least this many starts, or it is too short to tell one from a drift.
+# Samples per tick: fine enough to locate a start within a tick, coarse enough for short records.
+MOST_SAMPLES_PER_TICK = 20
+# The window must hold at least this many start-up times to distinguish a start from a drift.
 LEAST_STARTS = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentifiedStartup:
-    """How a pool follows the workers wanted of it.
+    """The response of a pool's ready workers to its target.
 
-    `gain_ratio` ready workers for one wanted; `dead_time_s`, `tau_s` dead time and lag on the way up, `down_*` on the
-    way down, each with its 95 % half-width (never less than half a sample); `delay_ci_s` that of dead time and lag
-    together, which a record fixes better than how they share it; `declared_s` what the plant itself states
-    for a start (None: it is drawn, or may fail). The rest as in the admission loop's.
+    `gain_ratio` ready workers per target worker; `dead_time_s`, `tau_s` dead time and lag of starts, `down_*` of stops,
+    each with its 95 % half-width (at least half a sample); `delay_ci_s` that of dead time and lag together, which a
+    record determines better than their split; `declared_s` the start-up time that the plant declares (None: it is
+    random, or may fail). Other fields as in `Identified`.
     """
 
     configuration: str
@@ -80,16 +80,16 @@ class IdentifiedStartup:
         return self.down_dead_time_s + self.down_tau_s
 
     def to_json(self) -> dict[str, object]:
-        """Return every number."""
+        """Return every field as a JSON value."""
         return {**asdict(self), "delay_s": self.delay_s, "down_delay_s": self.down_delay_s}
 
 
-def door_of(scenario: Scenario, name: str) -> Candidate:
-    """Return the candidate whose admission law stays in the experiment: the first that scales the pool, or the first.
+def admission_candidate(scenario: Scenario, name: str) -> Candidate:
+    """Return the candidate whose admission law the experiment keeps: the first that scales the pool, or the first.
 
-    A workload that never ends would all come in at once without it.
+    Without an admission law a saturated workload would be admitted at one instant.
     """
-    scaling = [one for one in scenario.candidates if name in _scaled(one)]
+    scaling = [candidate for candidate in scenario.candidates if name in _scaled(candidate)]
     return (scaling or list(scenario.candidates))[0]
 
 
@@ -100,7 +100,7 @@ def _scaled(candidate: Candidate) -> tuple[str, ...]:
 
 
 def pool_of(scenario: Scenario, configuration: str | None = None) -> str:
-    """Return the configuration to be stirred: the one named, or the first that a candidate's capacity law scales.
+    """Return the configuration to excite: the one named, or the first that a candidate's capacity law scales.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def pool_of(scenario: Scenario, configuration: str | None = None) -> str:
         raise UserError(
             f"plant.kind: the {plant.kind} plant has no workers to move; identify --loop capacity needs a cluster"
         )
-    name = configuration or next((name for one in scenario.candidates for name in _scaled(one)), None)
+    name = configuration or next((name for candidate in scenario.candidates for name in _scaled(candidate)), None)
     if name is None:
         raise UserError(
             "no candidate scales a pool: name one by --configuration "
@@ -138,11 +138,11 @@ def identify_startup(
     Parameters
     ----------
     scenario : Scenario
-        Its candidates are set aside but for the first one's admission law; plant, workload and horizon are kept.
+        Only the first candidate's admission law is used; plant, workload and horizon apply to the experiment.
     configuration : str
-        The pool that is stirred.
+        The pool to excite.
     excitation : {"step", "prbs", "relay"}
-        What stirs the workers wanted.
+        The excitation of the target workers.
     seed : int, optional
         None: the scenario's.
     hold_s : float, optional
@@ -151,7 +151,7 @@ def identify_startup(
     Raises
     ------
     UserError
-        The plant has no workers to move, readings are older than a tick, or the record does not fix a model.
+        The plant has no workers to move, readings are older than a tick, or the record does not determine a model.
     """
     name = pool_of(scenario, configuration)
     assert isinstance(scenario.plant, ClusterPlant)
@@ -159,7 +159,7 @@ def identify_startup(
     if period_s < scenario.telemetry.age_s:
         raise UserError(
             f"control.capacity_period_s = {period_s:g} is shorter than the age of the readings, telemetry.age_s = "
-            f"{scenario.telemetry.age_s:g}: what a tick stirs is seen after the next; raise it to that age or above"
+            f"{scenario.telemetry.age_s:g}: the effect of a tick is read after the next; raise it to that age or above"
         )
     low, high = _sizes(scenario, name)
     hold = max(hold_s or scenario.horizon_s / (10 if excitation == "step" else 50), period_s)
@@ -167,31 +167,31 @@ def identify_startup(
     held_s = ceil(hold / period_s - 1e-9) * period_s
     law |= {"threshold_workers": (low + high) / 2} if excitation == "relay" else {"hold_s": held_s}
     t, u, y = _experiment(scenario, law, name, low, period_s, seed)
-    found = _fitted(t, u, y, low)
-    stationary(found.residual, y)
+    fit = _fitted(t, u, y, low)
+    stationary(fit.residual, y)
     ups = t[np.flatnonzero(np.diff(u) > 0)]
     return IdentifiedStartup(
         configuration=name,
         low_workers=low,
         high_workers=high,
-        gain_ratio=found.up.gain,
-        gain_ci_ratio=found.gain_ci,
-        dead_time_s=found.up.dead_time_s,
-        dead_time_ci_s=found.up_dead_time_ci_s,
-        tau_s=found.up.tau_s,
-        tau_ci_s=found.up_tau_ci_s,
-        down_dead_time_s=found.down.dead_time_s,
-        down_dead_time_ci_s=found.down_dead_time_ci_s,
-        down_tau_s=found.down.tau_s,
-        down_tau_ci_s=found.down_tau_ci_s,
-        delay_ci_s=found.up_delay_ci_s,
-        down_delay_ci_s=found.down_delay_ci_s,
-        explained_ratio=found.explained,
-        white=found.white,
+        gain_ratio=fit.up.gain,
+        gain_ci_ratio=fit.gain_ci,
+        dead_time_s=fit.up.dead_time_s,
+        dead_time_ci_s=fit.up_dead_time_ci_s,
+        tau_s=fit.up.tau_s,
+        tau_ci_s=fit.up_tau_ci_s,
+        down_dead_time_s=fit.down.dead_time_s,
+        down_dead_time_ci_s=fit.down_dead_time_ci_s,
+        down_tau_s=fit.down.tau_s,
+        down_tau_ci_s=fit.down_tau_ci_s,
+        delay_ci_s=fit.up_delay_ci_s,
+        down_delay_ci_s=fit.down_delay_ci_s,
+        explained_ratio=fit.explained,
+        white=fit.white,
         excitation=excitation,
         source=f"open-loop {excitation} experiment" if excitation != "relay" else "relay experiment",
         declared_s=startup_s(scenario.plant.configurations[name]),
-        arx=difference_equation(t, _arrived(t, u, low, found), y, 0.0),
+        arx=difference_equation(t, _delayed_input(t, u, low, fit), y, 0.0),
         ultimate_period_s=float(np.diff(ups).mean()) if excitation == "relay" and len(ups) > 1 else None,
     )
 
@@ -203,28 +203,30 @@ def _sizes(scenario: Scenario, name: str) -> tuple[int, int]:
         workers[pool.configuration] = workers.get(pool.configuration, 0) + pool.workers
     low, spare = workers.get(name, 0), workers.get(str(scenario.reconfigure.reserve), 0)
     if spare == 0:
-        raise UserError(f"plant.pools: no worker of {scenario.reconfigure.reserve}, the reserve, so none can start")
-    # Half as many again: a worker on its way cannot be called back, so another is given up for it.
+        raise UserError(
+            f"plant.pools: no worker of {scenario.reconfigure.reserve}, the reserve, so no worker can start"
+        )
+    # Half as many more: a worker that is starting cannot be recalled, so a stop takes another one.
     return low, low + min(max(low // 2, 1), spare)
 
 
 def _experiment(
     scenario: Scenario, law: Mapping[str, object], name: str, low: int, period_s: float, seed: int | None
 ) -> tuple[Floats, Floats, Floats]:
-    # Whole samples a tick, so that the workers wanted change between samples and the record holds them exactly.
-    a_tick = min(max(floor(MOST_SAMPLES * period_s / scenario.horizon_s), 1), MOST_A_TICK)
-    step = period_s / a_tick
+    # An integer number of samples per tick: the target changes between samples, so the record holds it exactly.
+    samples_per_tick = min(max(floor(MOST_SAMPLES * period_s / scenario.horizon_s), 1), MOST_SAMPLES_PER_TICK)
+    step = period_s / samples_per_tick
     excited = Candidate.model_validate({"name": "excited", "capacity": {**law, "period_s": period_s}})
-    excited = excited.model_copy(update={"admission": door_of(scenario, name).admission})
+    excited = excited.model_copy(update={"admission": admission_candidate(scenario, name).admission})
     record = scenario.record.model_copy(update={"signal_bin_s": step})
-    made = scenario.model_copy(update={"candidates": (excited,), "expect": {}, "record": record, "warmup_s": 0.0})
-    done = run(made, seed=seed)
-    ready = done.signals[f"pool.{name}.active_workers_mean"].to_numpy(dtype=np.float64)
+    experiment = scenario.model_copy(update={"candidates": (excited,), "expect": {}, "record": record, "warmup_s": 0.0})
+    result = run(experiment, seed=seed)
+    ready = result.signals[f"pool.{name}.active_workers_mean"].to_numpy(dtype=np.float64)
     t = np.asarray(np.arange(len(ready)) * step, dtype=np.float64)
     u = np.full(len(t), float(low))
-    for at_s, wanted in _orders(done.data.events, name):
+    for at_s, wanted in _orders(result.data.events, name):
         u[t >= at_s - 1e-9 * period_s] = wanted
-    # A gauge is read as its bin ends, which is where the next sample stands.
+    # A gauge is read at the end of its bin, the time of the next sample.
     return t, u, np.asarray(np.concatenate([[float(low)], ready[:-1]]), dtype=np.float64)
 
 
@@ -240,30 +242,30 @@ def _fitted(t: Floats, u: Floats, y: Floats, low: int) -> TwoWayFit:
     span = float(t[-1])
     longer = "lengthen horizon_s, or hold each size longer (--hold-s)"
     try:
-        found = fit_two_way(t, u, y, rest=low, most_dead_time_s=span / LEAST_STARTS)
+        fit = fit_two_way(t, u, y, rest=low, most_dead_time_s=span / LEAST_STARTS)
     except ValueError as error:
-        raise UserError(f"no model was found: {error}: {longer}") from error
-    start_s = found.up.dead_time_s + found.up.tau_s
+        raise UserError(f"no model fits the record: {error}: {longer}") from error
+    start_s = fit.up.dead_time_s + fit.up.tau_s
     if start_s > span / LEAST_STARTS * (1 - 1e-3):
         raise UserError(
             f"the record is too short: {span:g} s hold fewer than {LEAST_STARTS:g} starts of {start_s:.3g} s or more; "
             f"set horizon_s to {10 * ceil(LEAST_STARTS * start_s * 2 / 10):g} or above"
         )
-    if found.explained < LEAST_EXPLAINED or found.gain_ci > MOST_GAIN_ERROR * found.up.gain:
+    if fit.explained < LEAST_EXPLAINED or fit.gain_ci > MOST_GAIN_ERROR * fit.up.gain:
         raise UserError(
-            f"the record does not fix a model (explained {found.explained:.0%}, gain {found.up.gain:.3g} +- "
-            f"{found.gain_ci:.2g}): {longer}"
+            f"the record does not determine a model (explained {fit.explained:.0%}, gain {fit.up.gain:.3g} +- "
+            f"{fit.gain_ci:.2g}): {longer}"
         )
-    return found
+    return fit
 
 
-def _arrived(t: Floats, u: Floats, low: int, found: TwoWayFit) -> Floats:
+def _delayed_input(t: Floats, u: Floats, low: int, fit: TwoWayFit) -> Floats:
     step = float(t[1] - t[0])
 
-    # The input as it comes to the pool: each way delayed by its own dead time, so that one difference equation fits.
-    def late(x: Floats, dead_time_s: float) -> Floats:
-        whole = round(dead_time_s / step)
-        return np.concatenate([np.zeros(whole), x[: len(x) - whole]])
+    # The input delayed by the dead time of its direction, so that one difference equation fits.
+    def delayed(x: Floats, dead_time_s: float) -> Floats:
+        samples = round(dead_time_s / step)
+        return np.concatenate([np.zeros(samples), x[: len(x) - samples]])
 
     up, down = split(u, float(low))
-    return late(up, found.up.dead_time_s) + late(down, found.down.dead_time_s)
+    return delayed(up, fit.up.dead_time_s) + delayed(down, fit.down.dead_time_s)

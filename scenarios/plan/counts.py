@@ -1,4 +1,4 @@
-"""Derived parameter counts beside the published ones."""
+"""Compare the derived parameter counts of the model presets with the published ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where each microsecond of a layer goes: operations of one placement at one point, and their order in time (E11)."""
+"""Break the time of a layer down into operations, for one placement and batch, in their order (essay, section 11)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from plant.model.layer import Operation, Setting
 from plant.model.regimes import operations
 
-# The order in which one layer runs them (E11, Figures 16 and 17); attention kinds alternate between layers.
+# The order within one layer (essay, section 11, Figures 16 and 17); attention kinds alternate between layers.
 _ORDER = (
     "projections",
     "core",
@@ -43,11 +43,11 @@ class Slice:
 
 
 def explain(setting: Setting, batch: float, new: float, cached: float, *, fill: bool) -> list[Slice]:
-    """Return the operations of a pass by falling share of its time."""
-    found: list[Operation] = operations(setting, batch, new, cached, fill=fill)
-    whole = sum(float(op.layers * op.cost.seconds) for op in found)
+    """Return the operations of a pass in descending order of their time."""
+    ops: list[Operation] = operations(setting, batch, new, cached, fill=fill)
+    total_s = sum(float(op.layers * op.cost.seconds) for op in ops)
     slices = []
-    for op in found:
+    for op in ops:
         seconds, moved = float(op.cost.seconds), float(op.cost.hbm_bytes)
         slices.append(
             Slice(
@@ -56,7 +56,7 @@ def explain(setting: Setting, batch: float, new: float, cached: float, *, fill: 
                 layers=op.layers,
                 seconds=seconds,
                 total_s=seconds * op.layers,
-                share_ratio=seconds * op.layers / whole,
+                share_ratio=seconds * op.layers / total_s,
                 flop_per_byte=float(op.cost.flops) / moved if moved > 0 else None,
                 link_bytes=float(np.asarray(op.link_bytes)) if op.link_bytes is not None else 0.0,
                 level=op.level,
@@ -76,13 +76,13 @@ class Bar:
 
 
 def layer_bars(slices: list[Slice], attention: str) -> list[Bar]:
-    """Return one expert layer with `attention` ("MLA", "KDA", ...) as a row of bars, in the order of its steps.
+    """Return one expert layer with `attention` ("MLA", "KDA", ...) as a sequence of bars, in the order of its steps.
 
-    Collectives that run twice a layer are cut in two: after attention and after the experts.
+    Collectives that run twice per layer are split: after attention and after the experts.
     """
     bars: list[Bar] = []
     now = 0.0
-    own = [s for s in slices if s.name != "dense FFN" and (not _kind(s.name) or s.name.startswith(attention))]
+    shown = [s for s in slices if s.name != "dense FFN" and (not _kind(s.name) or s.name.startswith(attention))]
 
     def place(s: Slice, share: float) -> None:
         nonlocal now
@@ -90,9 +90,9 @@ def layer_bars(slices: list[Slice], attention: str) -> list[Bar]:
         now += s.seconds * share
 
     layers = max(s.layers for s in slices if s.name == "norms")
-    for s in sorted(own, key=lambda s: _rank(s.name)):
+    for s in sorted(shown, key=lambda s: _rank(s.name)):
         place(s, 1.0)
-    for s in own:
+    for s in shown:
         if s.name == "all-reduce" and s.layers > layers:
             place(s, 1.0)
     return bars

@@ -1,4 +1,4 @@
-"""Figures of the planner, each from the library's numbers: the essay's 6, 7, 10, 16, 20, 21, 23, 26 to 29."""
+"""Draw the planner's charts: the essay's Figures 6, 7, 10, 16, 20, 21, 23 and 26 to 29, from computed numbers."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def frontier_charts(frontiers: Sequence[Frontier]) -> list[Chart]:
         Chart(
             name="network",
             title="Network per GPU",
-            note="The rate while transfers run, and averaged over the pass (open marks): decode bursts and then rests.",
+            note="The rate while transfers run, and averaged over the pass (open marks): decode sends in bursts.",
             figure=layout(network, throughput, "GB/s per GPU", log_x=True, log_y=True),
         ),
     ]
@@ -121,21 +121,21 @@ def sharing_chart(model: Model) -> Chart:
     tokens = [2.0**i for i in range(13)]
     rows = sharing(model, [int(t) for t in tokens])
     k = model.experts_per_token
-    awake = [f"{r.touched_ratio:.0%} of the experts awake" for r in rows]
+    active = [f"{r.touched_ratio:.0%} of the experts active" for r in rows]
     series: list[tuple[str, list[float], list[float], list[str]]] = [
-        ("uniform routing", tokens, [r.tokens_per_expert for r in rows], awake),
+        ("uniform routing", tokens, [r.tokens_per_expert for r in rows], active),
         ("skewed routing (Zipf 0.8)", tokens, [r.tokens * k / r.distinct_skewed for r in rows], []),
     ]
     return Chart(
         name="sharing",
         title="Tokens that share an expert",
-        note=f"{model.name}: {model.experts} experts, {k} per token. Sharing grows slowly until all experts are awake.",
-        figure=layout(lines(series), "tokens in the pass", "tokens per awake expert", log_x=True, log_y=True),
+        note=f"{model.name}: {model.experts} experts, {k} per token. Sharing grows slowly until all are active.",
+        figure=layout(lines(series), "tokens in the pass", "tokens per active expert", log_x=True, log_y=True),
     )
 
 
 def expert_chart(model: Model) -> Chart:
-    """Return one expert's intensity against its tokens (E15, Figure 20)."""
+    """Return one expert's intensity against its tokens (essay, section 15, Figure 20)."""
     n = np.geomspace(1, 16_384, 60)
     fmt = model.precision.expert_format
     values = expert_intensity(model, n, fmt.bytes_per_value, model.precision.dispatch_bytes)
@@ -149,7 +149,7 @@ def expert_chart(model: Model) -> Chart:
 
 
 def faster_chart(rows: Sequence[FasterMemory], label: str) -> Chart:
-    """Return what faster memory gives to midfill and decode (Figure 7)."""
+    """Return the speed-up of midfill and decode with faster memory (Figure 7)."""
     ratios = [r.ratio for r in rows]
     figure = lines(
         [
@@ -160,7 +160,7 @@ def faster_chart(rows: Sequence[FasterMemory], label: str) -> Chart:
     return Chart(
         name="faster",
         title="Faster memory",
-        note=f"{label}. Speed-up over today's memory with everything else as it is.",
+        note=f"{label}. Speed-up over today's memory, everything else unchanged.",
         figure=layout(figure, "memory rate over today's", "speed-up"),
     )
 
@@ -169,10 +169,10 @@ def value_chart(rows: Sequence[MemoryValue], label: str) -> Chart:
     """Return value per GPU-hour against capacity, one line per memory rate (Figure 23)."""
     series: list[tuple[str, list[float], list[float], list[str]]] = []
     for rate in sorted({r.hbm_bytes_per_s for r in rows}):
-        own = [r for r in rows if r.hbm_bytes_per_s == rate]
-        texts = [f"batch {r.batch}, {r.tpot_s * 1e3:.1f} ms a token" if r.batch else "does not fit" for r in own]
+        at_rate = [r for r in rows if r.hbm_bytes_per_s == rate]
+        texts = [f"batch {r.batch}, {r.tpot_s * 1e3:.1f} ms a token" if r.batch else "does not fit" for r in at_rate]
         name = f"{rate / 1e12:.1f} TB/s"
-        series.append((name, [r.capacity_bytes / 1e9 for r in own], [r.value_per_gpu_hour for r in own], texts))
+        series.append((name, [r.capacity_bytes / 1e9 for r in at_rate], [r.value_per_gpu_hour for r in at_rate], texts))
     return Chart(
         name="value",
         title="Value per GPU-hour against fast memory",

@@ -1,4 +1,4 @@
-"""Every placement that fits, evaluated over batches, and the Pareto frontier of latency against throughput (E23)."""
+"""Evaluate all feasible placements and return the Pareto frontier of latency and throughput (essay, section 23)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from plant.model.regimes import Pass, decode, fill, setting_of
 
 REGIMES = ("decode", "midfill", "prefill")
 _CHUNKS = (1, 2, 4, 8, 16)
-# Serving engines cut prompts into pieces of a thousand tokens or more; a short append stays whole.
+# Serving engines split prompts into chunks of a thousand tokens or more; a short append is not split.
 _SMALLEST_CHUNK_TOKENS = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is planned: a regime, its lengths, and the accelerators to spend.
+    """The planning problem: a regime, its lengths, and the range of accelerators.
 
     Decode attends to `context` cached positions and writes `output` tokens; midfill adds `new` tokens to `context`;
     prefill starts from nothing. `draft_tokens` and `accepted_tokens` describe speculation in decode.
@@ -49,7 +49,7 @@ class Question:
         """Widest tensor group searched: eight in decode, four in fills, unless the user says otherwise.
 
         Those are the widths of the essay's frontiers; SGLang's K3 on GB200 is slower at sixteen than at eight with two
-        stages (sgl-project/sglang pull request 32592), which a sum of kernels does not show.
+        stages (sgl-project/sglang pull request 32592), which a sum of kernel times does not reproduce.
         """
         return self.widest_tp or (8 if self.regime == "decode" else 4)
 
@@ -92,7 +92,7 @@ class Frontier:
 def plan_frontier(
     model: Model, hardware: Hardware, engine: Engine, question: Question, precision: Precision | None = None
 ) -> Frontier:
-    """Evaluate every placement of `question.gpus` accelerators and keep the points that nothing beats on both axes.
+    """Evaluate every placement of `question.gpus` accelerators and keep the Pareto-optimal points.
 
     Raises
     ------
@@ -107,24 +107,24 @@ def plan_frontier(
             "context", f"{longest} positions exceed {model.name}'s limit of {model.context_tokens}; shorten the context"
         )
     result = Frontier(question=question, model=model, hardware=hardware, points=[])
-    found: list[Point] = []
+    evaluated: list[Point] = []
     for place in placements(model, question.gpus, widest_tp=question.tensor_limit, deepest_pp=question.deepest_pp):
         try:
             check_placement(model, hardware, place)
             setting = setting_of(model, hardware, engine, place, precision)
             points = _decode_points if question.regime == "decode" else _fill_points
-            found.extend(points(setting, question))
+            evaluated.extend(points(setting, question))
         except PlacementError as refusal:
             result.refused[refusal.reason] += 1
             result.refusal_examples.setdefault(refusal.reason, str(refusal))
-    result.evaluated, result.cloud = len(found), found
+    result.evaluated, result.cloud = len(evaluated), evaluated
     limit = question.latency_limit_s or float("inf")
-    result.points = pareto([p for p in found if p.latency_s <= limit])
+    result.points = pareto([p for p in evaluated if p.latency_s <= limit])
     return result
 
 
 def pareto(points: list[Point]) -> list[Point]:
-    """Return the points that no other beats in both latency and throughput, by rising latency."""
+    """Return the Pareto-optimal points of latency and throughput, by rising latency."""
     best, kept = 0.0, []
     for point in sorted(points, key=lambda p: (p.latency_s, -p.tokens_per_s_per_gpu, p.gpus)):
         if point.tokens_per_s_per_gpu > best:
@@ -194,7 +194,7 @@ def _fill_points(setting: Setting, question: Question) -> list[Point]:
     require_fit(setting, memory(setting, 1.0, longest, chunk_tokens=min(question.new, 8192)))
     most = largest_batch(setting, longest, chunk_tokens=min(question.new, 8192))
     batches = np.asarray([b for b in (1.0, 2.0, 4.0, 8.0) if b <= most])
-    found: list[Point] = []
+    points: list[Point] = []
     for chunks in _CHUNKS:
         if chunks > 1 and (setting.place.pp == 1 or question.new / chunks < _SMALLEST_CHUNK_TOKENS):
             continue
@@ -203,8 +203,8 @@ def _fill_points(setting: Setting, question: Question) -> list[Point]:
         queries = batches * setting.place.dp
         need = memory(setting, batches, longest, chunk_tokens=int(min(question.new / chunks, 8192)))
         energy = spent.dynamic_j / queries, spent.all_in_j / queries
-        found.extend(_points(setting, batches, chunks, at.ttft_s, at.tokens_per_s_per_gpu, energy, need, at.step))
-    return found
+        points.extend(_points(setting, batches, chunks, at.ttft_s, at.tokens_per_s_per_gpu, energy, need, at.step))
+    return points
 
 
 def as_json(frontier: Frontier, curve: PriceCurve | None = None) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Pages of the planner: one HTML file that opens from disk, with every figure drawn by Plotly and no network needed."""
+"""HTML pages of the planner: one self-contained file with Plotly charts that opens without a network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REMOVED = ["select2d", "lasso2d", "autoScale2d"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """One figure with its heading, a sentence on what to see, and a stable name."""
+    """One figure with its heading, an explanatory sentence, and a stable name."""
 
     name: str
     title: str
@@ -37,7 +37,7 @@ def layout(
     log_y: bool = False,
     named: str = "",
 ) -> go.Figure:
-    """Give a figure the house's axes: transparent ground, thin grid, legend below; `named` is an axis of words."""
+    """Apply the common layout: transparent background, thin grid, legend below; `named` is a categorical axis."""
     axis = {"gridcolor": "rgba(128,128,128,.25)", "zeroline": False, "title_standoff": 12}
     figure.update_layout(
         height=height,
@@ -64,7 +64,7 @@ def lines(
 ) -> go.Figure:
     """Draw one line with markers per (name, x, y, hover text).
 
-    With `pairs` the series after the first so many repeat their colours, dotted.
+    Series after the first `pairs` repeat their colours, dotted.
     """
     figure = go.Figure()
     for i, (name, xs, ys, texts) in enumerate(series):
@@ -119,7 +119,7 @@ def gantt(rows: Sequence[tuple[str, Sequence[tuple[str, str, float, float]]]]) -
     return layout(figure, "microseconds from the layer's start", "", height=170 + 70 * len(rows), named="y")
 
 
-def page(title: str, lead: str, charts: Sequence[Chart], css: str, tables: Sequence[str] = ()) -> str:
+def page(title: str, lead: str, charts: Sequence[Chart], css: str) -> str:
     """Return the page as HTML. Each chart's div is `plan-<name>`."""
     config = {"responsive": True, "displaylogo": False, "modeBarButtonsToRemove": _REMOVED}
     parts = []
@@ -136,7 +136,7 @@ def page(title: str, lead: str, charts: Sequence[Chart], css: str, tables: Seque
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)} · Steadyflow</title><style>{css}</style><script>{get_plotlyjs()}</script></head>"
         f'<body><main><h1>{escape(title)}</h1><p class="question">{escape(lead)}</p>'
-        f"{''.join(parts)}{''.join(tables)}</main></body></html>"
+        f"{''.join(parts)}</main></body></html>"
     )
 
 
@@ -145,13 +145,3 @@ def write_page(path: Path, html: str) -> Path:
     with atomic_write(path) as part:
         part.write_text(html, encoding="utf-8")
     return path
-
-
-def table_html(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
-    """Return a table; the first column is text, the others numbers."""
-    top = "".join(f"<th{' class=num' if i else ''}>{escape(h)}</th>" for i, h in enumerate(head))
-    body = "".join(
-        "<tr>" + "".join(f"<td{' class=num' if i else ''}>{escape(c)}</td>" for i, c in enumerate(row)) + "</tr>"
-        for row in rows
-    )
-    return f'<section><h3>{escape(caption)}</h3><div class="scroll"><table><tr>{top}</tr>{body}</table></div></section>'

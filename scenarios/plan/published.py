@@ -1,9 +1,9 @@
-"""Public measurements of mixture-of-experts serving: facts transcribed with their source, none left out for its error.
+"""Public measurements of mixture-of-experts serving, each with its source; none is excluded for its error.
 
 `decode`, `prefill`: tokens per second and accelerator. `tpot`: seconds per token of a lone or disaggregated decode.
 `served_tpot`, `served_ttft`: means under a load generator, predicted through the queue of `serving.closed_loop`.
-`sets` names the constant that a row was used to set; such rows are marked and the error is given without them too.
-`assumed` names what the source leaves open.
+`sets` names the constant that a row was used to set; such rows are marked and errors are also given without them.
+`assumed` names the assumptions where the source is incomplete.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From words to what they name: models, hardware, engines, ranges of accelerators; each mistake in one line."""
+"""Resolve command-line names to models, hardware, engines and ranges of accelerators; errors are one line each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def model_named(word: str | None, config: Path | None) -> Model:
     """
     if config is not None:
         if word is not None:
-            raise UserError("--model and --config name two models; give one of them")
+            raise UserError("--model and --config name two models; use one of them")
         try:
             return load_config(config)
         except ConfigError as problem:
@@ -67,5 +67,5 @@ def gpu_range(text: str) -> range:
     except ValueError:
         raise UserError(f"--gpus {text}: write a number such as 32 or a range such as 16..64") from None
     if not 1 <= first <= last <= 1024:
-        raise UserError(f"--gpus {text}: a range from 1 to 1024 in rising order would do")
+        raise UserError(f"--gpus {text}: a range from 1 to 1024 in rising order was expected")
     return range(first, last + 1)

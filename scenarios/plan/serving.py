@@ -1,7 +1,7 @@
-"""A queue in front of one aggregated worker, as a load generator meets it: `concurrency` requests kept in flight.
+"""Simulate one aggregated worker under a closed-loop load generator that keeps `concurrency` requests in flight.
 
-Measured first-token times hold the wait behind other prompts, and measured token times hold the passes that fill
-them; neither is a property of the layers alone. Prompts go first (SGLang's and vLLM's default order), as many at once
+Measured first-token times include the wait behind other prompts, and measured token times include their prefill passes;
+neither is a property of the layers alone. Prompts go first (SGLang's and vLLM's default order), as many at once
 as the chunk allows; between prompts all running requests decode together until one ends.
 """
 
@@ -40,7 +40,7 @@ class Served:
 
 
 class _Times:
-    """Step and fill seconds of one worker, read from arrays made once."""
+    """Step and fill seconds of one worker, from precomputed arrays."""
 
     def __init__(self, setting: Setting, load: Load, draft_tokens: int, accepted_tokens: float) -> None:
         place = setting.place

@@ -1,4 +1,4 @@
-"""The planner's two views beside the frontiers, ready to print, to serialise and to draw."""
+"""The planner's studies of memory value and of regimes, as tables, plain data and charts."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def memory_view(
     head = ("fast memory per GPU", "value per GPU-hour", "best batch", "ms/token")
     return View(
         title=f"{chosen.name}: value of fast memory",
-        lead="The price of a token rises with its speed; the batch that earns most is taken at each point.",
+        lead="The price of a token rises with its speed; each point uses the batch with the highest value.",
         tables=[(label, head, cells)],
         plain={"model": chosen.name, "placement": place.label(), "context": positions, "rows": _plain(rows)},
         charts=charts,
@@ -111,7 +111,7 @@ def regimes_view(
     model: str | None, config: Path | None, hardware: str, engine: str, placement: str, positions: int, new: int,
     batch: int,
 ) -> View:  # fmt: skip
-    """Return intensity by regime, expert sharing, and what faster memory gives (Figures 6, 7, 10, 20, 21)."""
+    """Return intensity by regime, expert sharing, and the effect of faster memory (Figures 6, 7, 10, 20, 21)."""
     chosen, machine = resolve.model_named(model, config), resolve.hardware_named(hardware)[0]
     place, software = _placed(chosen, machine, placement), resolve.engine_named(engine)
     _in_context(chosen, positions)
@@ -133,7 +133,7 @@ def regimes_view(
         ),
         (
             "expert sharing",
-            ("tokens in the pass", "experts awake", "of all", "tokens per expert", "awake, Zipf 0.8"),
+            ("tokens in the pass", "experts active", "of all", "tokens per expert", "active, Zipf 0.8"),
             [(str(s.tokens), f"{s.distinct:.0f}", f"{s.touched_ratio:.0%}", f"{s.tokens_per_expert:.2f}",
               f"{s.distinct_skewed:.0f}") for s in shared],
         ),
@@ -151,5 +151,5 @@ def regimes_view(
         "sharing": _plain(shared),
         "faster_memory": _plain(faster),
     }
-    lead = f"{label}: what bounds each regime, how experts are shared, and what faster memory would give."
+    lead = f"{label}: what bounds each regime, how experts are shared, and the effect of faster memory."
     return View(title=f"{chosen.name}: regimes", lead=lead, tables=tables, plain=plain, charts=charts)

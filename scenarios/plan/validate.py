@@ -1,4 +1,4 @@
-"""The layer model against public measurements: every row's prediction and error, with the summaries that matter."""
+"""Validate the layer model against public measurements: prediction and error of every row, and summaries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scenarios.plan.serving import Load, closed_loop
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """A row with what the model says of it, in the row's unit."""
+    """A row with the model's prediction, in the row's unit."""
 
     row: Row
     predicted: float
@@ -32,7 +32,7 @@ class Prediction:
 
 
 def predict(row: Row, launch_ratio: float | None = None) -> float:
-    """Return the model's value for one row, in the row's unit; `launch_ratio` replaces the engine's own."""
+    """Return the model's value for one row, in the row's unit; `launch_ratio` overrides the engine's."""
     engine = ENGINES[row.engine]
     if launch_ratio is not None:
         engine = replace(engine, launch_ratio=launch_ratio)
@@ -109,11 +109,11 @@ def _tried(rows: tuple[Row, ...]) -> list[list[Prediction]]:
 
 
 def leave_one_out(points: list[Prediction]) -> Summary:
-    """Return the errors when each configuration is predicted with a launch ratio set on its engine's others.
+    """Return the errors when each configuration is predicted with a launch ratio fitted to the others of its engine.
 
-    The launch ratio is the one constant that measurements of whole systems set. For every configuration it is chosen
-    anew, among a few, by the mean absolute error of the other configurations under the same engine; an engine with no
-    other configuration keeps its own.
+    The launch ratio is the one constant that measurements of whole systems set. For every configuration it is
+    selected from a few values by the mean absolute error of the other configurations of the same engine; an engine with
+    a single configuration keeps its value.
     """
     tried = _tried(tuple(p.row for p in points))
     held_out = []
@@ -133,23 +133,23 @@ def leave_one_out(points: list[Prediction]) -> Summary:
 
 def as_plain(points: list[Prediction]) -> dict[str, object]:
     """Return the summaries and all rows as plain values, in seconds and tokens per second."""
-    whole, unset = summarise(points), summarise([p for p in points if not p.row.sets])
-    held = leave_one_out(points)
+    all_rows, not_fitted = summarise(points), summarise([p for p in points if not p.row.sets])
+    left_out = leave_one_out(points)
     first_token = [p for p in points if p.row.kind == "served_ttft"]
     return {
-        "n": whole.rows,
-        "median_abs_error": whole.median_abs_error,
-        "mean_abs_error": whole.mean_abs_error,
-        "bias": whole.bias,
-        "worst_abs_error": whole.worst_abs_error,
+        "n": all_rows.rows,
+        "median_abs_error": all_rows.median_abs_error,
+        "mean_abs_error": all_rows.mean_abs_error,
+        "bias": all_rows.bias,
+        "worst_abs_error": all_rows.worst_abs_error,
         "without_rows_that_set_a_constant": {
-            "n": unset.rows,
-            "median_abs_error": unset.median_abs_error,
-            "mean_abs_error": unset.mean_abs_error,
+            "n": not_fitted.rows,
+            "median_abs_error": not_fitted.median_abs_error,
+            "mean_abs_error": not_fitted.mean_abs_error,
         },
         "leave_one_configuration_out": {
-            "median_abs_error": held.median_abs_error,
-            "mean_abs_error": held.mean_abs_error,
+            "median_abs_error": left_out.median_abs_error,
+            "mean_abs_error": left_out.mean_abs_error,
         },
         "first_token_rows_mean_abs_error": summarise(first_token).mean_abs_error,
         "rows": [
@@ -188,15 +188,19 @@ where equal configurations disagree by a factor of 1.6.
 
 def as_markdown(points: list[Prediction]) -> str:
     """Return the page docs/validation.md."""
-    whole, unset, held = summarise(points), summarise([p for p in points if not p.row.sets]), leave_one_out(points)
+    all_rows, not_fitted, left_out = (
+        summarise(points),
+        summarise([p for p in points if not p.row.sets]),
+        leave_one_out(points),
+    )
     lines = [
         "| rows | n | median abs. error | mean abs. error | bias |",
         "|---|---:|---:|---:|---:|",
     ]
     for name, s in (
-        ("all", whole),
-        ("without starred rows", unset),
-        ("each configuration left out when its launch ratio is set", held),
+        ("all", all_rows),
+        ("without starred rows", not_fitted),
+        ("each configuration left out when its launch ratio is set", left_out),
     ):
         numbers = f"{s.median_abs_error:.1%} | {s.mean_abs_error:.1%} | {s.bias:+.1%}"
         lines.append(f"| {name} | {s.rows} | {numbers} |")

@@ -1,4 +1,4 @@
-"""The numbers behind the essay's figures: intensity and sharing by regime, faster memory, value against memory."""
+"""Compute the planner's studies: intensity and expert sharing by regime, faster memory, value of memory."""
 
 from __future__ import annotations
 
@@ -41,29 +41,29 @@ def intensities(setting: Setting, context: int, new: int, batch: int) -> list[In
         ("midfill", 1, new, context, True),
         ("decode", batch, 1, context, False),
     ):
-        found = operations(setting, b, q, c, fill=is_fill)
+        ops = operations(setting, b, q, c, fill=is_fill)
         rows.append(
             Intensity(
                 regime=regime,
-                attention_core=_intensity(found, " core"),
-                projections=_intensity(found, " projections"),
-                experts=_intensity(found, "routed experts"),
+                attention_core=_intensity(ops, " core"),
+                projections=_intensity(ops, " projections"),
+                experts=_intensity(ops, "routed experts"),
                 ridge=ridge,
             )
         )
     return rows
 
 
-def _intensity(found: list[Operation], ending: str) -> float:
-    chosen = [op for op in found if op.name.endswith(ending)]
+def _intensity(ops: list[Operation], ending: str) -> float:
+    chosen = [op for op in ops if op.name.endswith(ending)]
     flops = sum(float(op.layers * op.cost.flops) for op in chosen)
     return flops / sum(float(op.layers * op.cost.hbm_bytes) for op in chosen)
 
 
 def expert_intensity(model: Model, tokens: Array, weight_bytes: float, activation_bytes: float) -> Array:
-    """Return E15's intensity of one expert with n tokens: 2 n W / (B_W + n (B_A + B_O)).
+    """Return the intensity of one expert with n tokens: 2 n W / (B_W + n (B_A + B_O)) (essay, section 15).
 
-    The essay prints the output traffic once; it grows with n like the input traffic does, and so it stands here.
+    The essay counts the output traffic once; it grows with n like the input traffic, and is computed so here.
     """
     weights = model.expert_parameters
     per_token = model.routed_width * (activation_bytes + 2.0)
@@ -82,7 +82,7 @@ class Sharing:
 
 
 def sharing(model: Model, tokens: list[int], skew: float = 0.8) -> list[Sharing]:
-    """Return how many experts of a layer wake up, and how many tokens share each, against the tokens of a pass."""
+    """Return the active experts of a layer and the tokens per active expert, against the tokens of a pass."""
     n = np.asarray(tokens, dtype=float)
     even = distinct_experts(model.experts, model.experts_per_token, n)
     uneven = distinct_experts(model.experts, model.experts_per_token, n, skew)
@@ -113,7 +113,7 @@ def faster_memory(
     model: Model, hardware: Hardware, engine: Engine, place: Placement, *, context: int, new: int, batch: int,
     ratios: tuple[float, ...] = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0),
 ) -> list[FasterMemory]:  # fmt: skip
-    """Return midfill and decode seconds as the memory gets faster and nothing else changes."""
+    """Return midfill and decode seconds against the memory rate, everything else unchanged."""
     rows: list[FasterMemory] = []
     for ratio in ratios:
         faster = replace(hardware, hbm_bytes_per_s=hardware.hbm_bytes_per_s * ratio)
@@ -150,7 +150,7 @@ def memory_value(
 ) -> list[MemoryValue]:  # fmt: skip
     """Return value against capacity, one curve per memory rate: steep until the working set fits, then flat.
 
-    At each capacity the batch that earns most among those that fit is taken; below the weights there is no value.
+    Each capacity uses the feasible batch with the highest value; below the size of the weights the value is 0.
     """
     rows = []
     for rate in rates:

@@ -1,4 +1,4 @@
-"""What a trace is, in numbers, and the ways from one form to another.
+"""Describe a trace in figures, and convert it between formats.
 
 Read `inspect` (every figure that `steadyflow trace inspect` prints), then `labels` (how a prefix breaks), then
 `convert`.

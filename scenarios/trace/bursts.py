@@ -1,10 +1,10 @@
-"""How bunched arrivals are: counts and tokens in bins of 1, 10 and 60 s.
+"""Burstiness of arrivals: dispersion of counts and tokens in bins of 1, 10 and 60 s.
 
     dispersion of requests(w) = Var(N_w) / E(N_w)             1 for a Poisson process, at every width w
     dispersion of tokens(w)   = Var(S_w) / E(S_w) / (E x^2 / E x)
 
 S_w sums the tokens x of a bin's requests. Divided by E x^2 / E x the second is 1 for Poisson requests of independent
-sizes; above 1, large requests come together. E x^2 / E x itself says how much lumpier than single tokens the sizes are.
+sizes; above 1, large requests cluster. E x^2 / E x measures the variability of the sizes.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def gap_cv(t_s: NDArray[np.float64]) -> float | None:
     return float(gaps.std() / gaps.mean()) if len(gaps) >= 2 and gaps.mean() > 0.0 else None
 
 
-def lull(t_s: NDArray[np.float64]) -> str | None:
+def idle_start_warning(t_s: NDArray[np.float64]) -> str | None:
     """Return a warning where the first tenth of the span runs below a tenth of the mean rate; else None.
 
-    A slice from the start of such a trace is idle, and every policy ties on it.
+    A slice from the start of such a trace is idle, and all policies perform alike on it.
     """
     if len(t_s) < 100:
         return None

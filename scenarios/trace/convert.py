@@ -1,8 +1,8 @@
-"""Write a corpus in another form: Parquet (everything), Weka JSON or JSONL, Mooncake JSONL.
+"""Write a corpus in another format: Parquet (lossless), Weka JSON or JSONL, Mooncake JSONL.
 
-What a form cannot hold is counted and returned, never dropped in silence. Mooncake has one line a request and one
-clock: conversations without a shared clock keep their turns' order by `session_id` and `delay` [ms after the turn
-before].
+Content that a format cannot hold is counted and returned, so that no loss is silent. Mooncake has one line a request
+and one clock: conversations without a shared clock keep their turns' order by `session_id` and `delay` [ms after the
+turn before].
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ FORMS = ("parquet", "weka", "mooncake")
 
 
 def convert(corpus: Corpus, path: Path, form: str) -> Repairs:
-    """Write the corpus to `path` and return what the form could not hold.
+    """Write the corpus to `path` and return the counts of content that the format cannot hold.
 
     Parameters
     ----------
     corpus : Corpus
     path : Path
-        The file; a name that ends in .gz or .zst is packed. For Weka, a name that is neither JSON nor packed becomes a
-        directory with one file a conversation.
+        The file; a name that ends in .gz or .zst is compressed. For Weka, a name that is neither JSON nor compressed
+        becomes a directory with one file per conversation.
     form : {"parquet", "weka", "mooncake"}
 
     Raises
     ------
     UserError
-        For an unknown form, or one that cannot hold this corpus at all.
+        The format is unknown, or cannot hold this corpus at all.
     """
-    lost = Repairs("repair")
+    losses = Repairs("repair")
     if form == "parquet":
         to_parquet(corpus, path)
     elif form == "weka":
-        _write(path, to_weka(corpus, lost), lambda row: f"{row['id']}.json")
+        _write(path, to_weka(corpus, losses), lambda row: f"{row['id']}.json")
     elif form == "mooncake":
-        _write(path, to_mooncake(corpus, lost), None)
+        _write(path, to_mooncake(corpus, losses), None)
     else:
         raise UserError(f"form {form!r} is not known; known: {', '.join(FORMS)}")
-    return lost
+    return losses
 
 
 def _write(path: Path, rows: Iterator[dict[str, Any]], name: Callable[[dict[str, Any]], str] | None) -> None:
@@ -66,7 +66,7 @@ def _write(path: Path, rows: Iterator[dict[str, Any]], name: Callable[[dict[str,
         return
     with atomic_write(path) as part, part.open("wb") as file:
         if path.suffix == ".gz":
-            # No time and no name inside: equal rows make equal bytes.
+            # No time stamp and no name in the header: equal rows give equal bytes.
             with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as pack:
                 pack.writelines(orjson.dumps(row) + b"\n" for row in rows)
         elif path.suffix == ".zst":
@@ -78,7 +78,7 @@ def _write(path: Path, rows: Iterator[dict[str, Any]], name: Callable[[dict[str,
 
 
 def to_parquet(corpus: Corpus, path: Path) -> None:
-    """Write every field of the record, one row a request, and the corpus's name, scope and repairs beside them."""
+    """Write every field of the corpus, one row per request, with its name, scope and repairs as metadata."""
     columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
     for conversation in corpus.conversations:
         for s, stream in enumerate(conversation.streams):
@@ -126,24 +126,24 @@ def _stream_columns(columns: dict[str, list[Any]], conversation: Conversation, s
         columns[name].extend(values)
 
 
-def to_weka(corpus: Corpus, lost: Repairs) -> Iterator[dict[str, Any]]:
-    """Yield one object a conversation; sub-agents' inner times are relative to their spawn.
+def to_weka(corpus: Corpus, losses: Repairs) -> Iterator[dict[str, Any]]:
+    """Yield one object per conversation; sub-agents' inner times are relative to their spawn.
 
     Raises
     ------
     UserError
-        Where rows stand alone: the form has conversations only.
+        The rows are independent: the format has conversations only.
     """
     for conversation in corpus.conversations:
         root = conversation.streams[0]
         if root.relation == "independent":
-            raise UserError(f"{corpus.name}: rows that stand alone are no conversations; convert them to mooncake")
+            raise UserError(f"{corpus.name}: independent rows are not conversations; convert them to mooncake")
         if conversation.start_s is not None:
-            lost.note("shared clock", conversation.name, "the form gives each conversation its own")
+            losses.note("shared clock", conversation.name, "the format gives each conversation its own")
         rows = _weka_rows(conversation, root, 0.0)
         entries: list[tuple[int, dict[str, Any]]] = []
         for number, stream in enumerate(conversation.streams[1:], 1):
-            entries.append(_weka_agent(conversation, stream, number, lost))
+            entries.append(_weka_agent(conversation, stream, number, losses))
         for after, entry in reversed(entries):
             rows.insert(after + 1, entry)
         yield {
@@ -180,11 +180,11 @@ def _weka_rows(conversation: Conversation, stream: Stream, base_s: float) -> lis
     return out
 
 
-def _weka_agent(conversation: Conversation, stream: Stream, number: int, lost: Repairs) -> tuple[int, dict[str, Any]]:
-    """Return (root request after which it stands, entry) of one sub-agent."""
+def _weka_agent(conversation: Conversation, stream: Stream, number: int, losses: Repairs) -> tuple[int, dict[str, Any]]:
+    """Return (root request after which it is inserted, entry) of one sub-agent."""
     spawner = stream.waits.get(0, ((0, -1),))[0]
     if spawner[0] != 0:
-        lost.note("nested sub-agent", conversation.name, "hung on the root: the form has one level")
+        losses.note("nested sub-agent", conversation.name, "attached to the root: the format has one level")
         spawner = (0, -1)
     spawn_s = float(stream.t_s[0])
     return spawner[1], {
@@ -198,22 +198,22 @@ def _weka_agent(conversation: Conversation, stream: Stream, number: int, lost: R
     }
 
 
-def to_mooncake(corpus: Corpus, lost: Repairs) -> Iterator[dict[str, Any]]:
-    """Yield one row a request: stamped rows in order of time, or sessions whose turns follow by delay.
+def to_mooncake(corpus: Corpus, losses: Repairs) -> Iterator[dict[str, Any]]:
+    """Yield one row per request: stamped rows in order of time, or sessions whose turns follow by delay.
 
-    Ids are moved apart where conversations name theirs locally, as the form has one scope. Sub-agents become sessions
-    of their own, which start by the clock: the form has no joins.
+    Local ids are offset per conversation, as the format has one scope. Sub-agents become separate sessions that start
+    by the clock: the format has no joins.
     """
     offset = 0
     rows: list[tuple[float, int, dict[str, Any]]] = []
     for c, conversation in enumerate(corpus.conversations):
         if conversation.start_s is None:
-            lost.note("no shared clock", conversation.name, "every conversation starts at 0")
+            losses.note("no shared clock", conversation.name, "every conversation starts at 0")
         if conversation.block_tokens != 512:
-            lost.note(f"blocks of {conversation.block_tokens}", conversation.name, "the form's own blocks have 512")
+            losses.note(f"blocks of {conversation.block_tokens}", conversation.name, "the format's blocks have 512")
         for s, stream in enumerate(conversation.streams):
             if stream.waits:
-                lost.note("waits between streams", conversation.name, "sub-agents start by the clock")
+                losses.note("waits between streams", conversation.name, "sub-agents start by the clock")
             rows.extend(_mooncake_rows(conversation, c, s, stream, offset))
         if corpus.scope == "local":
             highest = [int((s.run_first + s.run_blocks).max()) for s in conversation.streams if len(s.run_first)]

@@ -1,9 +1,9 @@
-"""How far two corpora are apart: each marginal by its two-sample distance, and what joins one turn to the next.
+"""Distance between two corpora: each marginal by its two-sample distance, and statistics of consecutive turns.
 
     KS = sup |F_a(x) - F_b(x)|           two-sample Kolmogorov-Smirnov distance of a marginal, 0 to 1
 
-Turn-to-turn structure is a short list of plain statistics, the same on both sides: rank correlations of neighbours and
-of columns within streams, the share of turns that break their prefix, and of turns that a person starts.
+The structure statistics are the same for both corpora: rank correlations of neighbours and of columns within streams,
+the share of turns that break their prefix, and of turns that a person starts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def distances(a: Corpus, b: Corpus) -> Distances:
     Parameters
     ----------
     a, b : Corpus
-        Neither is changed, nothing is drawn.
+        Neither is changed.
     """
     left, right = _columns(a), _columns(b)
     ks = {
@@ -79,13 +79,13 @@ def _columns(corpus: Corpus) -> _Columns:
             _add(pairs, "wait before and new tokens", root.think_s[1:], new[1:])
             _add(pairs, "answer before and new tokens", output[:-1], new[1:])
             _add(pairs, "place in the session and prompt", np.arange(len(root), dtype=np.float64), prompt)
-    marginals = {name: _there(np.concatenate(parts)) for name, parts in gathered.items()}
+    marginals = {name: _finite_values(np.concatenate(parts)) for name, parts in gathered.items()}
     marginals["first_prompt_tokens"] = np.array(first)
     marginals["requests_per_conversation"] = np.array(sizes)
-    structure = {name: _rank(parts) for name, parts in pairs.items()}
+    structure = {name: _rank_correlation(parts) for name, parts in pairs.items()}
     structure["turns that break the prefix"] = breaks / max(1, turns)
     structure["turns after an answer that ended"] = humans / max(1, turns)
-    structure["first prompt and requests"] = _rank([(np.array(first), np.array(sizes))])
+    structure["first prompt and requests"] = _rank_correlation([(np.array(first), np.array(sizes))])
     return _Columns(marginals, structure)
 
 
@@ -93,11 +93,11 @@ def _add(pairs: dict[str, list[tuple[Array, Array]]], name: str, x: Array, y: Ar
     pairs.setdefault(name, []).append((x, y))
 
 
-def _there(values: Array) -> Array:
+def _finite_values(values: Array) -> Array:
     return values[~np.isnan(values)]
 
 
-def _rank(parts: list[tuple[Array, Array]]) -> float:
+def _rank_correlation(parts: list[tuple[Array, Array]]) -> float:
     """Return Spearman's rank correlation over all pairs whose both values exist."""
     x = np.concatenate([part[0] for part in parts])
     y = np.concatenate([part[1] for part in parts])

@@ -1,4 +1,4 @@
-"""Every figure that describes a trace, from its record; nothing is fitted and nothing is drawn at random.
+"""Compute every figure of `steadyflow trace inspect` from a corpus; nothing is fitted or drawn at random.
 
 Lengths in tokens, times in seconds. Quantiles are of the sorted values with linear interpolation (numpy's default).
 """
@@ -25,7 +25,7 @@ IDLE_S = (60.0, 300.0, 3_600.0)
 
 @dataclass(slots=True)
 class _Columns:
-    """Per-request columns over the whole corpus, gathered stream by stream."""
+    """Per-request columns over the whole corpus, collected stream by stream."""
 
     parts: dict[str, list[NDArray[Any]]] = field(default_factory=dict)  # Any: integers and floats
 
@@ -77,11 +77,11 @@ def inspect(corpus: Corpus) -> dict[str, Any]:
         "streams": dict(sorted(Counter(stream.relation for stream in streams).items())),
         "models": sorted({m for c in corpus.conversations for m in c.models if m}),
         "quantiles": _quantiles(columns),
-        "hit": _hit(corpus, columns),
+        "hit": _hit_ratios(corpus, columns),
         "new_tokens": _new_tokens(columns, sources, events, drops),
         "arrivals": _arrivals(corpus, stamps, columns),
         "repairs": corpus.repairs.rows(),
-        "warnings": [w for w in (bursts.lull(stamps) if stamps is not None else None,) if w],
+        "warnings": [w for w in (bursts.idle_start_warning(stamps) if stamps is not None else None,) if w],
     }
 
 
@@ -103,7 +103,7 @@ def _gather(columns: _Columns, conversation: Conversation, cached: list[NDArray[
         gaps = np.diff(stream.t_s)
         columns.add("gap_start_to_start_s", gaps)
         columns.add("hit_after_gap_tokens", hit[1:])
-        tool, human = _started(stream)
+        tool, human = _triggers(stream)
         columns.add("think_after_tool_s", stream.think_s[1:][tool])
         columns.add("think_after_answer_s", stream.think_s[1:][human])
         columns.add("think_s", stream.think_s[1:])
@@ -117,10 +117,10 @@ def _unique(conversation: Conversation) -> int:
     return len(seen) * conversation.block_tokens
 
 
-def _started(stream: Stream) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Tell for each request but the first whether a tool or a person sent it.
+def _triggers(stream: Stream) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return for each request but the first whether a tool or a person triggered it.
 
-    By how the answer before it stopped; in a stream that records no stops, by what the request begins with.
+    Decided by the stop reason of the previous answer; in a stream without stop reasons, by the request's input type.
     """
     if stream.stop.any():
         return stream.stop[:-1] == TOOL_USE, stream.stop[:-1] == END_TURN
@@ -129,13 +129,13 @@ def _started(stream: Stream) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
 
 def describe(values: NDArray[np.float64]) -> dict[str, float | int]:
     """Return quantiles, mean, largest and count of the values that exist; empty where there are none."""
-    there = values[~np.isnan(values)]
-    if not len(there):
+    known = values[~np.isnan(values)]
+    if not len(known):
         return {}
     out: dict[str, float | int] = {
-        f"p{p}": float(q) for p, q in zip(PERCENTILES, np.percentile(there, PERCENTILES), strict=True)
+        f"p{p}": float(q) for p, q in zip(PERCENTILES, np.percentile(known, PERCENTILES), strict=True)
     }
-    return out | {"mean": float(there.mean()), "max": float(there.max()), "n": len(there)}
+    return out | {"mean": float(known.mean()), "max": float(known.max()), "n": len(known)}
 
 
 def _quantiles(columns: _Columns) -> dict[str, dict[str, float | int]]:
@@ -144,12 +144,12 @@ def _quantiles(columns: _Columns) -> dict[str, dict[str, float | int]]:
         *("first_prompt_tokens", "gap_start_to_start_s", "think_after_tool_s", "think_after_answer_s", "service_s"),
         *("duration_s", "unique_tokens"),
     )
-    found = {name: describe(columns.get(name)) for name in names}
-    return {name: quantiles for name, quantiles in found.items() if quantiles}
+    described = {name: describe(columns.get(name)) for name in names}
+    return {name: quantiles for name, quantiles in described.items() if quantiles}
 
 
-def _hit(corpus: Corpus, columns: _Columns) -> dict[str, Any]:
-    """Return the theoretical (infinite-cache) hit, in tokens and in blocks, and how much of it follows long gaps."""
+def _hit_ratios(corpus: Corpus, columns: _Columns) -> dict[str, Any]:
+    """Return the theoretical (infinite-cache) hit, in tokens and in blocks, and its share after long gaps."""
     prompt, cached = columns.get("prompt_tokens").sum(), columns.get("cached_tokens").sum()
     held, gaps = columns.get("hit_after_gap_tokens"), columns.get("gap_start_to_start_s")
     blocks = sum(int(s.run_blocks.sum()) for c in corpus.conversations for s in c.streams)
@@ -171,7 +171,7 @@ def _sizes(stream: Stream) -> NDArray[np.int64]:
 
 
 def _new_tokens(columns: _Columns, sources: Counter[str], events: Counter[str], drops: int) -> dict[str, Any]:
-    """Return where the uncached tokens come from, and how few requests bring half of them."""
+    """Return the sources of uncached tokens, and the share of requests that account for half of them."""
     total = sum(sources.values())
     new = np.sort(columns.get("new_tokens"))[::-1]
     half = int(np.searchsorted(np.cumsum(new), 0.5 * total)) + 1 if total else 0
@@ -192,7 +192,7 @@ def _new_tokens(columns: _Columns, sources: Counter[str], events: Counter[str], 
 
 
 def _stamps(corpus: Corpus) -> NDArray[np.float64] | None:
-    """Return all starts on the clock that the conversations share, or None where they share none."""
+    """Return all starts on the clock that the conversations share, or None where there is no shared clock."""
     if any(c.start_s is None for c in corpus.conversations):
         return None
     starts = [s.t_s + (c.start_s or 0.0) for c in corpus.conversations for s in c.streams]
@@ -200,7 +200,7 @@ def _stamps(corpus: Corpus) -> NDArray[np.float64] | None:
 
 
 def _arrivals(corpus: Corpus, stamps: NDArray[np.float64] | None, columns: _Columns) -> dict[str, Any]:
-    """Return rates and dispersions: on the shared clock, else the median over conversations on their own."""
+    """Return rates and dispersions: on the shared clock, else medians over conversations on their own clocks."""
     if stamps is not None:
         ordered = np.sort(stamps)
         gaps, new = np.diff(ordered), columns.get("new_tokens").astype(np.int64)
@@ -214,14 +214,18 @@ def _arrivals(corpus: Corpus, stamps: NDArray[np.float64] | None, columns: _Colu
             "dispersion": {f"{w:g}s": bursts.dispersion(stamps, w) for w in bursts.WIDTHS_S},
             "new_token_dispersion": {f"{w:g}s": bursts.token_dispersion(stamps, new, w) for w in bursts.WIDTHS_S},
         }
-    per = [np.concatenate([s.t_s for s in c.streams]) for c in corpus.conversations if c.requests >= 3]
+    stamps_by_conversation = [
+        np.concatenate([s.t_s for s in c.streams]) for c in corpus.conversations if c.requests >= 3
+    ]
 
-    def middle(values: list[float | None]) -> float | None:
-        there = [v for v in values if v is not None]
-        return float(np.median(there)) if there else None
+    def median(values: list[float | None]) -> float | None:
+        known = [v for v in values if v is not None]
+        return float(np.median(known)) if known else None
 
     return {
         "clock": "each conversation its own; medians over conversations",
-        "gap_cv": middle([bursts.gap_cv(t) for t in per]),
-        "dispersion": {f"{w:g}s": middle([bursts.dispersion(t, w) for t in per]) for w in bursts.WIDTHS_S},
+        "gap_cv": median([bursts.gap_cv(t) for t in stamps_by_conversation]),
+        "dispersion": {
+            f"{w:g}s": median([bursts.dispersion(t, w) for t in stamps_by_conversation]) for w in bursts.WIDTHS_S
+        },
     }

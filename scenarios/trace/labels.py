@@ -1,8 +1,8 @@
-"""How a prompt stands to the one before it in its stream: the written rules by which breaks are named.
+"""Classify how each prompt continues or breaks the previous prompt of its stream.
 
 A request *breaks* its prefix when it keeps less than 90 % of the previous request's blocks (keep = common leading
-blocks / blocks of the previous prompt; size = prompt / previous prompt, both in tokens). The first rule that fits names
-it:
+blocks / blocks of the previous prompt; size = prompt / previous prompt, both in tokens). The first rule that
+applies gives the label:
 
 | label | rule |
 |---|---|
@@ -15,8 +15,8 @@ it:
 | rewind | 0.9 <= size <= 1.1 and keep >= 0.25 (a rewind, or an edit of something earlier) |
 | break | size > 1.1: a break while growing |
 
-The classes are those by which WEKA v8 was described (November 2026): 902 breaks in 49,334 requests. The transient drops
-of a conversation plot, which hang from it like stalactites, are the third.
+The classes are those of the description of WEKA v8 (November 2026): 902 breaks in 49,334 requests. A stalactite is a
+transient drop in the plot of prompt lengths.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DROP_TOKENS, PEAK_RATIO = 65_536, 0.75
 
 
 def label(stream: Stream) -> list[str]:
-    """Return the label of each request of a stream; rows that stand alone are all `first`."""
+    """Return the label of each request of a stream; independent rows are all `first`."""
     if stream.relation == "independent":
         return ["first"] * len(stream)
     runs = stream.all_runs()
@@ -50,11 +50,11 @@ def label(stream: Stream) -> list[str]:
         size = prompts[k] / prompts[k - 1]
         later = runs[k + 1 : k + 1 + RETURN_REQUESTS]
         returns = any(blocks.common(before, chain) >= KEEP_RATIO * sizes[k - 1] for chain in later)
-        out.append(_named(size, kept, returns))
+        out.append(_break_label(size, kept, returns))
     return out
 
 
-def _named(size: float, kept: float, returns: bool) -> str:
+def _break_label(size: float, kept: float, returns: bool) -> str:
     if size < 0.9 and returns:
         return "stalactite"
     if size <= 0.5:
@@ -67,18 +67,18 @@ def _named(size: float, kept: float, returns: bool) -> str:
 
 
 def large_drops(stream: Stream) -> NDArray[np.int64]:
-    """Return the ordinals of compactions by lengths alone, TraceLab's rule, for traces without block ids.
+    """Return the ordinals of compactions by prompt lengths alone, by TraceLab's rule, for traces without block ids.
 
     A drop of at least 64 k tokens, from at least 75 % of the stream's peak so far, without a return to 75 % of the
     length before it within 3 requests.
     """
     prompts = stream.prompt_tokens.tolist()
-    found = []
+    ordinals = []
     peak = 0
     for k in range(1, len(prompts)):
         before = prompts[k - 1]
         peak = max(peak, before)
         later = prompts[k : k + RETURN_REQUESTS]
         if before - prompts[k] >= DROP_TOKENS and before >= PEAK_RATIO * peak and max(later) < PEAK_RATIO * before:
-            found.append(k)
-    return np.array(found, dtype=np.int64)
+            ordinals.append(k)
+    return np.array(ordinals, dtype=np.int64)

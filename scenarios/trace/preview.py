@@ -1,9 +1,9 @@
-"""What load so many lanes of a corpus make when every turn takes its recorded time: no queue, no plant, no policy.
+"""Preview the load of N lanes when every turn takes its recorded service time, without queue, plant or policy.
 
-It says how large a system must be before one is built: requests and tokens a second, turns in flight, how bunched they
-are, and which share of the prompts a cache of a given size would supply. The cache is an LRU of whole sessions: each
-holds its last prompt, and the least recently used go when the sum exceeds the capacity. It falls off a cliff near
-lanes x mean prompt, the strongest nonlinearity that a controller meets.
+It sizes a system: requests and tokens per second, turns in flight, burstiness, and the share of the prompts that a
+cache of a given size would supply. The cache is an LRU of sessions: each holds its last prompt, and the least recently
+used are evicted when the sum exceeds the capacity. Its hit ratio drops steeply near lanes x mean prompt, the strongest
+nonlinearity for a controller.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CAPACITIES_TOKENS = (2_000_000, 5_000_000, 10_000_000, 20_000_000, 50_000_000)
 
 
 class SessionCache:
-    """An LRU of sessions, each with its last prompt, within a capacity in tokens."""
+    """An LRU cache of sessions, each with its last prompt, limited to a capacity in tokens."""
 
     __slots__ = ("_capacity", "_held", "_used")
 
@@ -41,7 +41,7 @@ class SessionCache:
         self._used = 0
 
     def turn(self, session: int, prompt_tokens: int, kept_tokens: int) -> int:
-        """Return the tokens supplied: what the prompt keeps of the session's last one, if that is still held."""
+        """Return the tokens served from the cache: the kept part of the session's last prompt, if still held."""
         before = self._held.pop(session, None)
         if before is not None:
             self._used -= before
@@ -53,8 +53,8 @@ class SessionCache:
 
 
 @dataclass(slots=True)
-class _Watch:
-    """The turns of one preview."""
+class _TurnLog:
+    """Log of the turns of one preview."""
 
     clock: Clock
     truths: HiddenTurns
@@ -68,21 +68,21 @@ class _Watch:
     last: dict[int, list[Run]] = field(default_factory=dict)
 
     def arrive(self, turn: TurnView) -> None:
-        truth: HiddenTurn = self.truths.pop(turn.turn_id)
-        served = truth.service_s
-        if served is None:
-            served = ASSUMED_BASE_S + ASSUMED_PER_TOKEN_S * truth.output_tokens
+        hidden: HiddenTurn = self.truths.pop(turn.turn_id)
+        service_s = hidden.service_s
+        if service_s is None:
+            service_s = ASSUMED_BASE_S + ASSUMED_PER_TOKEN_S * hidden.output_tokens
         runs = [(run.first, run.blocks) for run in turn.context.runs]
         before = self.last.get(turn.session_id, [])
         kept = min(common(before, runs) * turn.context.block_tokens, turn.prompt_tokens)
         self.last[turn.session_id] = runs
         self.at_s.append(turn.arrived_s)
-        self.end_s.append(turn.arrived_s + served)
+        self.end_s.append(turn.arrived_s + service_s)
         self.prompt.append(turn.prompt_tokens)
-        self.output.append(truth.output_tokens)
+        self.output.append(hidden.output_tokens)
         self.session.append(turn.session_id)
         self.kept.append(kept)
-        self.clock.at(turn.arrived_s + served, self.end, turn.turn_id)
+        self.clock.at(turn.arrived_s + service_s, self.end, turn.turn_id)
 
     def end(self, turn_id: TurnId) -> None:
         assert self.source is not None, "set before the start"
@@ -100,7 +100,7 @@ def preview(
     window_s: float = 7_200.0,
     capacities_tokens: Sequence[int] = CAPACITIES_TOKENS,
 ) -> dict[str, Any]:
-    """Return the load of so many lanes over a window.
+    """Return the load of N lanes over a window.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def preview(
         Live session trees.
     seed : int
     tree_idle_cap_s : float, optional
-        The longest idle time of a session; None: none. At equal lanes it changes the load severalfold: state it.
+        The longest idle time of a session; None: none. At equal lanes it changes the load severalfold.
     start_window : (float, float)
         Where the first sessions are cut, as shares of their recorded run.
     warmup_s, window_s : float
@@ -124,19 +124,19 @@ def preview(
         dispersion by width, hit_token_ratio by capacity, turns.
     """
 
-    async def main(clock: Clock) -> _Watch:
-        watch = _Watch(clock, HiddenTurns())
-        stage = SourceContext(
-            clock=clock, truths=watch.truths, births=itertools.count(), class_name=ClassName("preview")
+    async def simulate(clock: Clock) -> _TurnLog:
+        log = _TurnLog(clock, HiddenTurns())
+        context = SourceContext(
+            clock=clock, truths=log.truths, births=itertools.count(), class_name=ClassName("preview")
         )
-        watch.source = LanesSource(
-            stage, scripts, lanes=lanes, seed=seed, start_window=start_window, tree_idle_cap_s=tree_idle_cap_s
+        log.source = LanesSource(
+            context, scripts, lanes=lanes, seed=seed, start_window=start_window, tree_idle_cap_s=tree_idle_cap_s
         )
-        watch.source.start(watch.arrive)
+        log.source.start(log.arrive)
         await clock.sleep_until(warmup_s + window_s)
-        return watch
+        return log
 
-    return _figures(run_virtual(main), warmup_s, window_s, capacities_tokens)
+    return _figures(run_virtual(simulate), warmup_s, window_s, capacities_tokens)
 
 
 def averaged(
@@ -147,7 +147,7 @@ def averaged(
     tree_idle_cap_s: float | None = 300.0,
     window_s: float = 7_200.0,
 ) -> dict[str, Any]:
-    """Return the means of so many previews' figures, with what they were made under."""
+    """Return the mean figures of several previews, with their settings."""
     runs = [
         preview(scripts, lanes=lanes, seed=seed, tree_idle_cap_s=tree_idle_cap_s, window_s=window_s)
         for seed in range(seeds)
@@ -163,17 +163,17 @@ def averaged(
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """Return the mean of what was measured; None where nothing was, as in a window too short for a width."""
+    """Return the mean of the known values; None where there are none, as in a window too short for a bin width."""
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else None
 
 
-def _figures(watch: _Watch, warmup_s: float, window_s: float, capacities: Sequence[int]) -> dict[str, Any]:
-    at, end = np.array(watch.at_s), np.array(watch.end_s)
+def _figures(log: _TurnLog, warmup_s: float, window_s: float, capacities: Sequence[int]) -> dict[str, Any]:
+    at, end = np.array(log.at_s), np.array(log.end_s)
     close_s = warmup_s + window_s
     inside = (at >= warmup_s) & (at < close_s)
-    prompt, output = np.array(watch.prompt), np.array(watch.output)
-    hits = {c: _hit(watch, inside, c) for c in capacities}
+    prompt, output = np.array(log.prompt), np.array(log.output)
+    hits = {c: _hit(log, inside, c) for c in capacities}
     edges = np.arange(warmup_s, close_s, 1.0)
     in_flight = np.searchsorted(np.sort(at), edges, side="right") - np.searchsorted(np.sort(end), edges, side="right")
     best = max(hits.values(), default=0.0)
@@ -190,8 +190,8 @@ def _figures(watch: _Watch, warmup_s: float, window_s: float, capacities: Sequen
     }
 
 
-def _hit(watch: _Watch, inside: Any, capacity_tokens: int) -> float:  # an array of bool
+def _hit(log: _TurnLog, inside: Any, capacity_tokens: int) -> float:  # an array of bool
     cache = SessionCache(capacity_tokens)
-    supplied = [cache.turn(*turn) for turn in zip(watch.session, watch.prompt, watch.kept)]
-    prompts = np.array(watch.prompt)[inside].sum()
-    return float(np.array(supplied)[inside].sum() / prompts) if prompts else 0.0
+    cached = [cache.turn(*turn) for turn in zip(log.session, log.prompt, log.kept)]
+    prompts = np.array(log.prompt)[inside].sum()
+    return float(np.array(cached)[inside].sum() / prompts) if prompts else 0.0

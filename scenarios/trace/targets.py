@@ -1,8 +1,8 @@
-"""The published figures that each preset is held to, beside what came out.
+"""Compare the figures of a generated corpus with the published figures of its preset.
 
 Sources: WEKA v8 (710 conversations) for the agents; the Azure conversation set of 2023 (Patel et al., ISCA 2024) for
-the chat's answers; the Mooncake conversation set (Qin et al., FAST 2025) for the documents' lengths. A figure without
-a published counterpart is not listed.
+the chat's answers; the Mooncake conversation set (Qin et al., FAST 2025) for the documents' lengths. Figures without
+a published counterpart are not listed.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def beside(preset: str, figures: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return rows {figure, statistic, target, got} for a preset from an inspection's figures."""
     rows = []
     agent = preset.startswith("agentx")
-    held = {n: t for n, (t, _) in AGENT.items()} if agent else OTHERS.get(preset, {})
-    for name, table in held.items():
+    tables_by_figure = {n: t for n, (t, _) in AGENT.items()} if agent else OTHERS.get(preset, {})
+    for name, table in tables_by_figure.items():
         got = figures["quantiles"].get(name, {})
         for p, target in zip(PROBABILITIES, table.quantiles, strict=True):
             statistic = f"p{round(100 * p)}"

@@ -23,7 +23,7 @@ from scenarios.conformance.readings import steady
 from scenarios.errors import UserError
 from scenarios.identify import IdentifiedStartup, identify_startup
 from scenarios.identify.cache import cached_startup
-from scenarios.identify.startup import door_of, pool_of
+from scenarios.identify.startup import admission_candidate, pool_of
 from scenarios.schema.load import load
 
 # A pool that hardly works, so that an experiment costs little.
@@ -145,7 +145,7 @@ def test_the_command_keeps_what_it_found_and_says_so(tmp_path: Path, monkeypatch
 @pytest.mark.slow
 def test_the_door_of_the_candidate_that_scales_the_pool_stays_in_the_experiment() -> None:
     scenario = load("one_tick_blind", ["horizon_s=900", "warmup_s=100"])
-    assert door_of(scenario, "serve").admission.kind == "credit"
+    assert admission_candidate(scenario, "serve").admission.kind == "credit"
     found = identify_startup(scenario, "serve")
     assert abs(found.delay_s - 22.5) <= found.delay_ci_s
 

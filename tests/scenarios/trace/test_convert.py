@@ -84,7 +84,7 @@ def test_sessions_in_mooncake_keep_lengths_waits_and_hit_and_their_ids_are_moved
 
 def test_what_a_form_cannot_hold_is_refused_or_counted(tmp_path: Path) -> None:
     azure = detect.read(trace("azure2023", "AzureLLMInferenceTrace_code.csv"))
-    with pytest.raises(UserError, match="stand alone"):
+    with pytest.raises(UserError, match="independent rows are not conversations"):
         convert(azure, tmp_path / "t.jsonl", "weka")
     rows: list[Any] = [row(0, 640)]
     rows.append(

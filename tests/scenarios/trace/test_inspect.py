@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from scenarios.cli.trace import app
-from scenarios.trace.bursts import dispersion, lull, token_dispersion
+from scenarios.trace.bursts import dispersion, idle_start_warning, token_dispersion
 from scenarios.trace.inspect import inspect
 from scenarios.trace.labels import label, large_drops
 from scenarios.workloads.corpus import StreamBuilder
@@ -80,8 +80,8 @@ def test_dispersion_is_one_for_poisson_and_tells_bunched_sizes_from_bunched_requ
 
 def test_a_slice_from_the_start_of_an_idle_trace_is_warned_of() -> None:
     busy = np.linspace(1_000.0, 10_000.0, 5_000)
-    assert lull(np.concatenate([[0.0], busy])) is not None
-    assert lull(busy) is None
+    assert idle_start_warning(np.concatenate([[0.0], busy])) is not None
+    assert idle_start_warning(busy) is None
 
 
 def test_the_azure_code_trace_is_as_bursty_as_it_is_known_to_be() -> None:

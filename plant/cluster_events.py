@@ -1,4 +1,4 @@
-"""The desk: what workers report becomes results of promises, contexts in the store, and counts."""
+"""What workers report: it completes Futures, puts contexts into the store, and is counted."""
 
 from __future__ import annotations
 
@@ -12,120 +12,120 @@ from plant.kv.flat_store import KvStore
 from plant.kv.lru_queues import BUSY, UNKNOWN
 from plant.pending_work import PendingWork
 from plant.workers.job import Job, WorkerHandle
-from plant.workers.staging import KvTransfer, left_kv
+from plant.workers.staging import KvTransfer, bind_to_epoch
 
 
 class ClusterEvents:
-    """Keeps the promises of a cluster.
+    """Completes the Futures of a cluster.
 
     Attributes
     ----------
-    promises : PendingWork
-        Those of fills and decodes, and of state on its way to a worker.
+    pending_work : PendingWork
+        Fills and decodes, and KV transfers to workers.
     progress : dict
-        Positions that a turn had generated when a batch threw it out; its next decode takes the entry.
+        Positions that a turn had generated when it was preempted or evicted; its next decode takes the entry.
     prompt_tokens, hit_tokens : int
-        Of all fills that ended: prompt, and the part that the store held.
+        Of all fills that ended: the prompt, and the part that the store held.
     overflows, late : int
         Turns that outgrew every worker; work that met a later epoch of its worker.
-    lying : dict or None
-        Since when the filled state of a turn has lain in accelerator memory without work; None: not kept.
+    idle_since_s : dict or None
+        Since when the filled state of a turn has been in HBM without a decode; None: not recorded.
     """
 
-    def __init__(self, truths: HiddenTurns, store: KvStore, largest: Callable[[], float]) -> None:
-        self._truths, self._store, self._largest = truths, store, largest
-        self.promises = PendingWork()
+    def __init__(self, hidden_turns: HiddenTurns, store: KvStore, decodable_tokens: Callable[[], float]) -> None:
+        self._hidden_turns, self._store, self._decodable_tokens = hidden_turns, store, decodable_tokens
+        self.pending_work = PendingWork()
         self.progress: dict[TurnId, int] = {}
-        truths.beside.append(self.progress)
+        hidden_turns.other_tables.append(self.progress)
         self.prompt_tokens = self.hit_tokens = 0
         self.overflows = self.late = 0
-        self.lying: dict[TurnId, float] | None = None
+        self.idle_since_s: dict[TurnId, float] | None = None
         self._now: Callable[[], float] = lambda: 0.0
 
-    def use(self, store: KvStore, now: Callable[[], float]) -> None:
-        """Keep contexts in this store from now on, and note how long state lies idle."""
-        self._store, self._now, self.lying = store, now, {}
-        self._truths.beside.append(self.lying)
+    def use_store(self, store: KvStore, now: Callable[[], float]) -> None:
+        """Put contexts into this store from now on, and record how long state is idle in HBM."""
+        self._store, self._now, self.idle_since_s = store, now, {}
+        self._hidden_turns.other_tables.append(self.idle_since_s)
 
     def filled(self, job: Job) -> None:
-        """Tell that the first token exists."""
-        work = job.work
-        if work is None:
+        """Complete a fill: the first token exists."""
+        future = job.future
+        if future is None:
             return
         prompt = job.prompt_tokens
         self.prompt_tokens += prompt
         self.hit_tokens += job.cached_tokens
-        job.work = None
+        job.future = None
         if job.fetch is not None and job.fetch.done_s is not None:
-            job.fetch = None  # it knows its job: a cycle of references would outlive both
-        place = job.place.id
+            job.fetch = None  # it refers to its job: a cycle of references would outlive both
+        worker = job.worker.id
         chain = job.chain
         if chain is not EMPTY_CHAIN:
-            self._store.put(job.turn, prompt, place, BUSY)
-        if self.lying is not None:
-            self.lying[job.turn_id] = self._now()
-        kv = new(KvRef, (chain, prompt, place))
-        del self.promises[work]
-        work.set_result(new(Filled, (kv, job.started_s, job.cached_tokens)))
+            self._store.put(job.turn, prompt, worker, BUSY)
+        if self.idle_since_s is not None:
+            self.idle_since_s[job.turn_id] = self._now()
+        kv = new(KvRef, (chain, prompt, worker))
+        del self.pending_work[future]
+        future.set_result(new(Filled, (kv, job.started_s, job.cached_tokens)))
 
     def retired(self, job: Job) -> None:
-        """Tell that the turn has ended, and keep its context."""
-        work = job.work
-        if work is None:
+        """Complete a decode: the turn has ended, and its context goes to the store."""
+        future = job.future
+        if future is None:
             return
-        job.work = None
-        place, output, prompt = job.place, job.output_tokens, job.prompt_tokens
-        pool = place.pool
+        job.future = None
+        worker, output, prompt = job.worker, job.output_tokens, job.prompt_tokens
+        pool = worker.pool
         pool.served_total += 1
         pool.tokens_total += output
         pool.context_total += prompt + output // 2
         chain = job.chain
         if chain is not EMPTY_CHAIN:
-            self._store.put(job.turn, prompt + output - 1, place.id, job.waits_for or UNKNOWN)
-        kv = new(KvRef, (chain, prompt + output - 1, place.id))
-        del self.promises[work]
-        work.set_result(new(Retired, (job.joined_s, output, kv)))
+            self._store.put(job.turn, prompt + output - 1, worker.id, job.waits_for or UNKNOWN)
+        kv = new(KvRef, (chain, prompt + output - 1, worker.id))
+        del self.pending_work[future]
+        future.set_result(new(Retired, (job.joined_s, output, kv)))
 
     def preempted(self, job: Job, generated_tokens: int, *, alone: bool) -> None:
-        """Give the turn back, with what it had generated remembered; or fail it where no worker could hold it."""
-        job.place.pool.preempted_total += 1
+        """Fail the decode with `Preempted`, or with `ContextOverflow` where no worker could hold the turn."""
+        job.worker.pool.preempted_total += 1
         generated = job.generated_tokens + generated_tokens
         context = job.prompt_tokens + generated
-        if alone and context >= self._largest():
+        if alone and context >= self._decodable_tokens():
             self.overflows += 1
-            self._throw(job, ContextOverflow(f"{context} tokens have outgrown every worker"))
+            self._fail(job, ContextOverflow(f"{context} tokens have outgrown every worker"))
         else:
             self.progress[job.turn_id] = generated
-            self._throw(job, Preempted(f"worker {job.place.id} ran out of memory after {generated} tokens"))
+            self._fail(job, Preempted(f"worker {job.worker.id} ran out of memory after {generated} tokens"))
 
     def evicted(self, job: Job, *, keep_kv: bool) -> None:
-        """Send the turn on; what it has generated is text, and stays."""
+        """Fail the work with `Evicted`; what the turn has generated is text, and is kept."""
         turn = job.turn
         if job.generated_tokens:
             self.progress[turn.turn_id] = job.generated_tokens
         if job.fetch is not None:
             job.fetch.cancel()
         tokens = turn.prompt_tokens + job.generated_tokens - job.missing_tokens
-        kv = KvRef(turn.context, tokens, job.place.id)
-        self._throw(job, Evicted(left_kv(kv, job.place.epoch) if keep_kv else None))
+        kv = KvRef(turn.context, tokens, job.worker.id)
+        self._fail(job, Evicted(bind_to_epoch(kv, job.worker.epoch) if keep_kv else None))
 
-    def lost(self, place: WorkerHandle, jobs: Sequence[Job], shipments: Sequence[KvTransfer]) -> None:
-        """Fail what a lost worker held, and what was on its way to it."""
-        text = f"worker {place.id} was lost"
+    def lost(self, worker: WorkerHandle, jobs: Sequence[Job], kv_transfers: Sequence[KvTransfer]) -> None:
+        """Fail the jobs of a lost worker, and the KV transfers to it."""
+        text = f"worker {worker.id} was lost"
         for job in jobs:
-            if job.generated_tokens and job.work is not None:
+            if job.generated_tokens and job.future is not None:
                 self.progress[job.turn_id] = job.generated_tokens
             if job.fetch is not None:
                 job.fetch.cancel()
                 job.fetch = None
-            self._throw(job, WorkerLost(text))
-        for shipment in shipments:
-            shipment.fail(WorkerLost(text))
-        self.late += len(shipments)
+            self._fail(job, WorkerLost(text))
+        for kv_transfer in kv_transfers:
+            kv_transfer.fail(WorkerLost(text))
+        self.late += len(kv_transfers)
 
-    def _throw(self, job: Job, error: Exception) -> None:
-        work = job.work
-        if work is not None:
-            job.work = None
-            del self.promises[work]
-            work.set_exception(error)
+    def _fail(self, job: Job, error: Exception) -> None:
+        future = job.future
+        if future is not None:
+            job.future = None
+            del self.pending_work[future]
+            future.set_exception(error)

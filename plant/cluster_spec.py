@@ -1,6 +1,6 @@
-"""Racks, prepared configurations and pools: what a cluster is made of, before anything moves.
+"""The static description of a cluster: racks, prepared configurations and pools.
 
-Workers fill the places of the racks in the order in which pools and racks are written.
+Workers take the places of the racks in the order in which pools and racks are written.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class ConfigurationSpec:
         What happens to the KV state of a preempted turn: dropped and computed again, or moved to host memory and
         fetched back at `swap_bytes_per_s`.
     readmission : {"waits", "at_once"}
-        After a preemption the batch seats nobody until a member has left; or whoever fits at the next step, which
-        trades turns back and forth where memory is short.
+        After a preemption no turn joins the batch until one has left it; or whichever fits joins at the next step,
+        which moves turns back and forth where memory is short.
     """
 
     name: ConfigurationName
@@ -100,7 +100,7 @@ class RackSpec:
     latency_s: float = 0.0
 
     def at_efficiency(self, ratio: float, set_up_s: float) -> RackSpec:
-        """Return the rack with what objects of KV state reach of one transfer's line rate, and their set-up."""
+        """Return the rack with the share of the line rate that KV objects reach, and with their set-up time."""
         return replace(self, flow_bytes_per_s=self.flow_bytes_per_s * ratio, latency_s=self.latency_s + set_up_s)
 
 
@@ -121,10 +121,10 @@ def lay_out(racks: Sequence[RackSpec], pools: Sequence[PoolSpec]) -> list[int]:
         The pools hold more workers than the racks have places.
     """
     places = [number for number, rack in enumerate(each(racks)) for _ in range(rack.workers)]
-    wanted = sum(pool.workers for pool in pools)
-    if wanted > len(places):
-        raise ValueError(f"the pools hold {wanted} workers, but the racks have {len(places)} places")
-    return places[:wanted]
+    workers = sum(pool.workers for pool in pools)
+    if workers > len(places):
+        raise ValueError(f"the pools hold {workers} workers, but the racks have {len(places)} places")
+    return places[:workers]
 
 
 def each(racks: Sequence[RackSpec]) -> list[RackSpec]:

@@ -1,4 +1,4 @@
-"""What may go wrong with a cluster, and when: workers lost or slowed, a rack's uplink down."""
+"""Faults that a scenario injects into a cluster: workers lost or slowed, links down."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class FaultSpec:
     factor: float = 1.0
 
     @property
-    def of(self) -> tuple[object, ...]:
-        """What suffers, and from what kind of fault."""
+    def target(self) -> tuple[object, ...]:
+        """The kind of fault and the worker or link that it strikes."""
         return self.kind, self.worker, self.rack, self.link
 
     def __post_init__(self) -> None:
         if (self.rack is None) == (self.link is None) if self.kind == "link_down" else (self.worker is None):
-            named = "rack, or else its link" if self.kind == "link_down" else "worker"
-            raise ValueError(f"a fault of kind {self.kind} names its {named}")
+            required = "rack, or else its link" if self.kind == "link_down" else "worker"
+            raise ValueError(f"a fault of kind {self.kind} names its {required}")
         if self.until_s is not None and self.until_s <= self.at_s:
             raise ValueError(f"a fault at {self.at_s:g} s cannot end at {self.until_s:g} s")
         if not self.factor >= 1.0:

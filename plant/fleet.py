@@ -1,6 +1,6 @@
-"""The workers of a cluster through their lives: built, reconfigured, slowed, lost and back, with an epoch on each.
+"""The workers of a cluster and their life cycle: start, reconfiguration, faults and recovery, with an epoch on each.
 
-A worker's epoch grows whenever what it held is gone; what was meant for an older epoch is dropped and counted.
+A worker's epoch grows whenever it loses what it held; results of an older epoch are dropped and counted.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ def _largest(specs: Sequence[ConfigurationSpec], roles: tuple[Role, ...]) -> flo
 
 
 class WorkerNode:
-    """One worker: its rack, what it serves now, its engine (None: none is loaded) and its dock."""
+    """One worker: its rack, its configuration, its engine (None: nothing is loaded) and its staging buffer."""
 
     __slots__ = (
-        "decodes", "dock", "engine", "epoch", "factor", "failed", "fills", "id", "pool", "rack", "spec", "vacated",
+        "decodes", "engine", "epoch", "failed", "fills", "id", "pool", "rack", "slowdown", "spec", "staging", "vacated",
     )  # fmt: skip
 
     def __init__(self, worker: WorkerId, rack: int, spec: ConfigurationSpec, pool: Pool) -> None:
         self.id, self.rack = worker, rack
         self.epoch = 0
-        self.factor = 1.0
-        self.failed = self.vacated = False  # vacated: it sends everything away until it serves its next configuration
+        self.slowdown = 1.0
+        self.failed = self.vacated = False  # vacated: it evicts every turn until it serves its next configuration
         self.engine: Engine | None = None
-        self.dock: StagingBuffer | None = None
+        self.staging: StagingBuffer | None = None
         self.spec, self.pool = spec, pool
         self.fills = self.decodes = False
 
     def withdraw(self, job: Job) -> None:
-        """Forget a job whose promise was cancelled."""
+        """Remove a job that was withdrawn."""
         if self.engine is not None:
             self.engine.withdraw(job)
 
@@ -67,7 +67,7 @@ class WorkerNode:
 
 
 class Fleet:
-    """All workers.
+    """All workers of a cluster.
 
     Raises
     ------
@@ -81,45 +81,46 @@ class Fleet:
         racks: Sequence[RackSpec],
         configurations: Sequence[ConfigurationSpec],
         pools: Sequence[PoolSpec],
-        desk: ClusterEvents,
+        events: ClusterEvents,
         load_stream: int = 0,
     ) -> None:
-        self._clock, self._desk, self._load_stream = clock, desk, load_stream
+        self._clock, self._events, self._load_stream = clock, events, load_stream
         self.racks = each(racks)
         self.links = [SharedLink(clock, rack.uplink_bytes_per_s, rack.flow_bytes_per_s) for rack in self.racks]
-        self._faults: list[FaultSpec] = []  # those that last
+        self._faults: list[FaultSpec] = []  # those that are active now
         self.storage_links: dict[str, Link] = {}
         self._storage_rates: dict[str, float] = {}
         self._links_changed: Callable[[], None] = lambda: None
         self.pools: dict[ConfigurationName, Pool] = {spec.name: Pool(spec) for spec in configurations}
-        for asked in pools:
-            if asked.configuration not in self.pools:
-                raise ValueError(f"pool of {asked.configuration}: no such configuration; there are {list(self.pools)}")
-        self.sites: list[WorkerNode] = []
+        for spec in pools:
+            if spec.configuration not in self.pools:
+                raise ValueError(f"pool of {spec.configuration}: no such configuration; there are {list(self.pools)}")
+        self.nodes: list[WorkerNode] = []
         self.fillable_tokens = self.decodable_tokens = 0.0
         self._facts: list[PlantFact] = []
-        homes = iter(lay_out(racks, pools))
-        for wanted in pools:
-            pool = self.pools[wanted.configuration]
-            for _ in range(wanted.workers):
-                site = WorkerNode(WorkerId(len(self.sites)), next(homes), pool.spec, pool)
-                self.sites.append(site)
-                self._open(site)
+        rack_numbers = iter(lay_out(racks, pools))
+        for spec in pools:
+            pool = self.pools[spec.configuration]
+            for _ in range(spec.workers):
+                node = WorkerNode(WorkerId(len(self.nodes)), next(rack_numbers), pool.spec, pool)
+                self.nodes.append(node)
+                self._start_serving(node)
 
     def facts(self) -> Iterator[PlantFact]:
         """Return the facts since the last call, once each."""
         facts, self._facts = self._facts, []
         return iter(facts)
 
-    def report(self, kind: Any, site: WorkerNode | None, detail: str) -> None:  # Any: the fact's own literal
-        """Note a fact."""
-        info = site.info() if site is not None else None
+    def report(self, kind: Any, node: WorkerNode | None, detail: str) -> None:  # Any: the fact's own literal
+        """Add a fact."""
+        info = node.info() if node is not None else None
         self._facts.append(PlantFact(kind, self._clock.now(), info, detail))
 
-    def _measure(self) -> None:
-        """Note the largest context that a worker could fill, and could decode (math.inf: not modelled).
+    def _update_largest_contexts(self) -> None:
+        """Update the largest context that a worker could fill, and could decode (math.inf: not modelled).
 
-        Of those that are present; where none is, of those that may come back: a turn waits for them.
+        Taken over the workers that are present; where there is none, over the prepared configurations, as a turn waits
+        for such a worker.
         """
         prepared = [pool.spec for pool in self.pools.values()]
         present = [pool.spec for pool in self.pools.values() if pool.active or pool.pending]
@@ -127,105 +128,105 @@ class Fleet:
         self.decodable_tokens = _largest(present, DECODES) or _largest(prepared, DECODES)
 
     # ------------------------------------------------ reconfiguration
-    def reconfigure(self, site: WorkerNode, to: ConfigurationName) -> asyncio.Future[Ready]:
+    def reconfigure(self, node: WorkerNode, to: ConfigurationName) -> asyncio.Future[Ready]:
         """Load and warm a prepared configuration on a drained worker. Cancelling the Future stops nothing."""
         future = self._clock.future()
         pool = self.pools[to]
-        if site.engine is None and not site.failed:
-            raise SteadyflowError(f"worker {site.id} is not serving, so it cannot be reconfigured")
-        if site.engine is not None and (site.engine.load() or (site.dock is not None and len(site.dock))):
-            raise SteadyflowError(f"worker {site.id} is not drained: {site.engine.load()} turns are on it")
-        held = site.spec.weights
-        self._shut(site)
-        site.pool, site.spec, site.failed = pool, pool.spec, False
+        if node.engine is None and not node.failed:
+            raise SteadyflowError(f"worker {node.id} is not serving, so it cannot be reconfigured")
+        if node.engine is not None and (node.engine.load() or (node.staging is not None and len(node.staging))):
+            raise SteadyflowError(f"worker {node.id} is not drained: {node.engine.load()} turns are on it")
+        loaded_weights = node.spec.weights
+        self._stop_serving(node)
+        node.pool, node.spec, node.failed = pool, pool.spec, False
         pool.pending += 1
-        self._measure()
-        span_s = load_span_s(pool.spec, held, self._load_stream, site.id, site.epoch)
-        self._clock.at(self._clock.now() + span_s, self._ready, (site, site.epoch, future))
+        self._update_largest_contexts()
+        span_s = load_span_s(pool.spec, loaded_weights, self._load_stream, node.id, node.epoch)
+        self._clock.at(self._clock.now() + span_s, self._ready, (node, node.epoch, future))
         return future
 
     def _ready(self, load: tuple[WorkerNode, int, asyncio.Future[Ready]]) -> None:
-        site, epoch, future = load
-        if epoch != site.epoch:
-            self._desk.late += 1
+        node, epoch, future = load
+        if epoch != node.epoch:
+            self._events.late += 1
             return
-        site.pool.pending -= 1
-        if load_fails(site.spec, self._load_stream, site.id, epoch):
-            site.failed = True
-            self._measure()
+        node.pool.pending -= 1
+        if load_fails(node.spec, self._load_stream, node.id, epoch):
+            node.failed = True
+            self._update_largest_contexts()
             if not future.done():
-                future.set_exception(LoadFailed(f"worker {site.id} did not come up as {site.spec.name}"))
+                future.set_exception(LoadFailed(f"worker {node.id} did not come up as {node.spec.name}"))
             return
-        self._open(site)
+        self._start_serving(node)
         if not future.done():
-            future.set_result(Ready(site.info()))
+            future.set_result(Ready(node.info()))
 
-    def _open(self, site: WorkerNode) -> None:
-        spec, pool = site.spec, site.pool
-        site.fills, site.decodes = spec.role in FILLS, spec.role in DECODES
-        site.dock, site.vacated = None, False
+    def _start_serving(self, node: WorkerNode) -> None:
+        spec, pool = node.spec, node.pool
+        node.fills, node.decodes = spec.role in FILLS, spec.role in DECODES
+        node.staging, node.vacated = None, False
         if spec.times is None:
-            site.engine = RecordedWorker(self._clock, spec, pool, self._desk)
+            node.engine = RecordedWorker(self._clock, spec, pool, self._events)
         elif spec.role is Role.AGGREGATED:
-            site.engine = AggregatedBatch(self._clock, spec, pool, self._desk)
-            site.dock = StagingBuffer(self._desk.promises)
+            node.engine = AggregatedBatch(self._clock, spec, pool, self._events)
+            node.staging = StagingBuffer(self._events.pending_work)
         elif spec.role is Role.DECODE:
-            site.engine = ContinuousBatch(self._clock, spec, pool, self._desk)
-            site.dock = StagingBuffer(self._desk.promises)
+            node.engine = ContinuousBatch(self._clock, spec, pool, self._events)
+            node.staging = StagingBuffer(self._events.pending_work)
         else:
-            site.engine = FillWorker(self._clock, spec, pool, self._desk)
-        if site.factor != 1.0:
-            self._retime(site)
+            node.engine = FillWorker(self._clock, spec, pool, self._events)
+        if node.slowdown != 1.0:
+            self._retime(node)
         pool.active += 1
-        self._measure()
-        self.report("joined", site, spec.name)
+        self._update_largest_contexts()
+        self.report("joined", node, spec.name)
 
-    def _shut(self, site: WorkerNode) -> list[Job]:
-        """End an epoch: nothing that was here counts any more."""
+    def _stop_serving(self, node: WorkerNode) -> list[Job]:
+        """End the worker's epoch; return the jobs that it had."""
         jobs: list[Job] = []
-        if site.engine is not None:
-            jobs = site.engine.close()
-            site.pool.active -= 1
-        elif not site.failed:
-            site.pool.pending -= 1
-        site.engine = None
-        site.fills = site.decodes = False
-        site.epoch += 1
-        self._measure()
+        if node.engine is not None:
+            jobs = node.engine.close()
+            node.pool.active -= 1
+        elif not node.failed:
+            node.pool.pending -= 1
+        node.engine = None
+        node.fills = node.decodes = False
+        node.epoch += 1
+        self._update_largest_contexts()
         return jobs
 
-    def vacate(self, site: WorkerNode) -> None:
-        """Send every turn away at once, without its state, and who comes later too."""
-        if site.engine is None:
+    def vacate(self, node: WorkerNode) -> None:
+        """Evict every turn at once, without its state, and refuse later ones."""
+        if node.engine is None:
             return
-        jobs, shipments = site.engine.close(), site.dock.close() if site.dock is not None else []
-        site.dock, site.vacated = None, True
-        site.fills = site.decodes = False
+        jobs, kv_transfers = node.engine.close(), node.staging.close() if node.staging is not None else []
+        node.staging, node.vacated = None, True
+        node.fills = node.decodes = False
         for job in jobs:
-            self._desk.evicted(job, keep_kv=False)
-        for shipment in shipments:
-            shipment.fail(Evicted())
+            self._events.evicted(job, keep_kv=False)
+        for kv_transfer in kv_transfers:
+            kv_transfer.fail(Evicted())
 
-    def path(self, source: WorkerId | None, site: WorkerNode) -> list[SharedLink]:
-        """Return the uplinks that state crosses to a worker; none within a rack. Source None: shared storage."""
+    def path(self, source: WorkerId | None, node: WorkerNode) -> list[SharedLink]:
+        """Return the uplinks that KV state crosses to a worker; none within a rack. Source None: shared storage."""
         if source is None:
-            return [self.links[site.rack]]
-        rack = self.sites[source].rack
-        return [] if rack == site.rack else [self.links[rack], self.links[site.rack]]
+            return [self.links[node.rack]]
+        rack = self.nodes[source].rack
+        return [] if rack == node.rack else [self.links[rack], self.links[node.rack]]
 
-    def gone(self, kv: EvictedKv) -> bool:
-        """Tell whether the worker that holds a turn's only state has been lost since."""
-        return kv.worker is None or self.sites[kv.worker].epoch != kv.epoch
+    def is_lost(self, kv: EvictedKv) -> bool:
+        """Return whether the worker with the only copy of an evicted turn's state has been lost since."""
+        return kv.worker is None or self.nodes[kv.worker].epoch != kv.epoch
 
     # ------------------------------------------------ faults
-    def know_storage(self, links: Mapping[str, Link], changed: Callable[[], None]) -> None:
-        """Learn the links of storage servers, which faults may name, and whom to tell when any link changes."""
+    def set_storage_links(self, links: Mapping[str, Link], changed: Callable[[], None]) -> None:
+        """Set the links of storage servers, which faults may name, and what to call when the rate of a link changes."""
         self.storage_links = dict(links)
         self._storage_rates = {name: link.rate_bytes_per_s for name, link in links.items()}
         self._links_changed = changed
 
     def schedule(self, faults: Sequence[FaultSpec]) -> None:
-        """Put the faults on the clock.
+        """Schedule the faults.
 
         Raises
         ------
@@ -233,45 +234,45 @@ class Fleet:
             A fault of a worker or rack that does not exist.
         """
         for fault in faults:
-            if fault.worker is not None and not 0 <= fault.worker < len(self.sites):
-                raise ValueError(f"fault at {fault.at_s:g} s: worker {fault.worker} of {len(self.sites)}")
+            if fault.worker is not None and not 0 <= fault.worker < len(self.nodes):
+                raise ValueError(f"fault at {fault.at_s:g} s: worker {fault.worker} of {len(self.nodes)}")
             if fault.link is not None and fault.link not in self.storage_links:
                 known = ", ".join(self.storage_links) or "none that takes time"
                 raise ValueError(f"fault at {fault.at_s:g} s: no storage link {fault.link}; there are {known}")
             if fault.rack is not None and not 0 <= fault.rack < len(self.racks):
                 raise ValueError(f"fault at {fault.at_s:g} s: rack {fault.rack} of {len(self.racks)}")
-            self._clock.at(fault.at_s, self._strike, fault)
+            self._clock.at(fault.at_s, self._start_fault, fault)
             if fault.until_s is not None:
-                self._clock.at(fault.until_s, self._heal, fault)
+                self._clock.at(fault.until_s, self._end_fault, fault)
 
-    def _strike(self, fault: FaultSpec) -> None:
-        if fault.kind == "lost" and fault.worker is not None and not self._alike(fault):
-            self._lose(self.sites[fault.worker])
+    def _start_fault(self, fault: FaultSpec) -> None:
+        if fault.kind == "lost" and fault.worker is not None and not self._same_faults(fault):
+            self._lose_worker(self.nodes[fault.worker])
         self._faults.append(fault)
-        self._slow(fault)
+        self._apply_worst(fault)
 
-    def _heal(self, fault: FaultSpec) -> None:
+    def _end_fault(self, fault: FaultSpec) -> None:
         self._faults.remove(fault)
-        self._slow(fault)
-        if fault.kind == "lost" and fault.worker is not None and not self._alike(fault):
-            site = self.sites[fault.worker]
-            if site.engine is None:
-                self._open(site)
+        self._apply_worst(fault)
+        if fault.kind == "lost" and fault.worker is not None and not self._same_faults(fault):
+            node = self.nodes[fault.worker]
+            if node.engine is None:
+                self._start_serving(node)
 
-    def _alike(self, fault: FaultSpec) -> list[FaultSpec]:
-        """Return the faults of one kind that the same thing suffers now: it has recovered when the last has ended."""
-        return [other for other in self._faults if other.of == fault.of]
+    def _same_faults(self, fault: FaultSpec) -> list[FaultSpec]:
+        """Return the active faults of the same kind and target; the target recovers when the last has ended."""
+        return [other for other in self._faults if other.target == fault.target]
 
-    def _slow(self, fault: FaultSpec) -> None:
-        """Let a link or a worker go as slowly as the worst of its faults makes it."""
-        factor = max((other.factor for other in self._alike(fault)), default=1.0)
+    def _apply_worst(self, fault: FaultSpec) -> None:
+        """Slow the target down by its worst active fault."""
+        factor = max((other.factor for other in self._same_faults(fault)), default=1.0)
         if fault.kind == "link_down":
             self._set_link(fault, factor)
         elif fault.kind == "slowed" and fault.worker is not None:
-            site = self.sites[fault.worker]
-            site.factor = factor
-            self._retime(site)
-            self.report("slowed", site, f"x{factor:g}")
+            node = self.nodes[fault.worker]
+            node.slowdown = factor
+            self._retime(node)
+            self.report("slowed", node, f"x{factor:g}")
 
     def _set_link(self, fault: FaultSpec, factor: float) -> None:
         if fault.rack is not None:
@@ -283,13 +284,13 @@ class Fleet:
         self._links_changed()
         self.report("link_up" if factor == 1.0 else "link_down", None, name)
 
-    def _lose(self, site: WorkerNode) -> None:
-        info_epoch = site.epoch
-        jobs = self._shut(site)
-        self.report("lost", site, f"epoch {info_epoch}: {len(jobs)} turns")
-        self._desk.lost(site, jobs, site.dock.close() if site.dock is not None else [])
+    def _lose_worker(self, node: WorkerNode) -> None:
+        epoch = node.epoch
+        jobs = self._stop_serving(node)
+        self.report("lost", node, f"epoch {epoch}: {len(jobs)} turns")
+        self._events.lost(node, jobs, node.staging.close() if node.staging is not None else [])
 
-    def _retime(self, site: WorkerNode) -> None:
-        times = site.spec.times
-        if site.engine is not None and times is not None:
-            site.engine.retime(times if site.factor == 1.0 else SlowedTimes(times, site.factor))
+    def _retime(self, node: WorkerNode) -> None:
+        times = node.spec.times
+        if node.engine is not None and times is not None:
+            node.engine.retime(times if node.slowdown == 1.0 else SlowedTimes(times, node.slowdown))

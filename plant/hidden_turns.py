@@ -1,4 +1,4 @@
-"""What only the plant knows of a turn: how long its answer is, and how long it would take.
+"""What only the plant may know of a turn: its output length, its random draws, its recorded service time.
 
 The workload writes it here when the turn arrives; the orchestrator and the laws have no way to read it.
 """
@@ -13,7 +13,7 @@ from orchestrator.turn import TurnId
 
 
 class HiddenTurn(NamedTuple):
-    """The hidden half of a turn.
+    """What is hidden of one turn.
 
     `output_tokens` >= 1. `draws` are uniforms in (0, 1) that belong to the turn (the plant turns them into residence
     times and the like). `service_s` is a recorded server time, where the trace has one. `waits_for` is what the session
@@ -27,21 +27,21 @@ class HiddenTurn(NamedTuple):
 
 
 class HiddenTurns(dict[TurnId, HiddenTurn]):
-    """Hidden halves by turn: the workload puts them, and says when a turn has ended.
+    """The hidden part of every live turn; the workload adds it, and removes it when the turn has ended.
 
     Attributes
     ----------
     beside : list of dict
-        What else the plant keeps by turn, from one call to the next.
+        What else the plant keeps by turn between calls; `forget` removes a turn from these too.
     """
 
-    def __init__(self, known: Mapping[TurnId, HiddenTurn] = MappingProxyType({})) -> None:
-        super().__init__(known)
-        self.beside: list[dict[TurnId, Any]] = []  # Any: instants, counts; nothing here reads them
+    def __init__(self, initial: Mapping[TurnId, HiddenTurn] = MappingProxyType({})) -> None:
+        super().__init__(initial)
+        self.other_tables: list[dict[TurnId, Any]] = []  # Any: instants, counts; nothing here reads them
 
     def forget(self, turn_id: TurnId, outcome: str) -> None:
-        """Drop what is kept of a turn that has ended; of all ends, the plant hears only of those that it retires."""
+        """Remove a turn that has ended; the plant itself clears the other tables for turns that it retires."""
         self.pop(turn_id, None)
         if outcome != "retired":
-            for kept in self.beside:
-                kept.pop(turn_id, None)
+            for table in self.other_tables:
+                table.pop(turn_id, None)

@@ -1,6 +1,6 @@
-"""PendingWork under way, and who is to be told when one is taken back.
+"""Work that the plant has under way, by the Future that the orchestrator awaits, so that it can be withdrawn.
 
-What crosses to the orchestrator is a plain Future: asyncio awaits any subclass of its own by a way that takes a third
+What crosses to the orchestrator is a plain Future: asyncio awaits a subclass of its own by a path that takes a third
 longer, and a turn waits for two or three.
 """
 
@@ -9,22 +9,31 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Protocol
 
+from orchestrator.clock import Clock
+
 
 class Withdrawable(Protocol):
-    """The work behind a promise."""
+    """The work behind a Future."""
 
     def withdraw(self) -> None:
-        """Nobody waits for it any more: take it off the plant now."""
+        """Stop the work at this instant: nobody waits for its result any more."""
         ...
 
 
 class PendingWork(dict[asyncio.Future[Any], Withdrawable]):
-    """Work by its promise, until it is done. Any: what is promised differs."""
+    """Work by its Future, until it is done. Any: results differ by the kind of work."""
 
     def withdraw(self, promise: asyncio.Future[Any]) -> bool:
-        """Take work back now, and cancel its promise; tell whether it was under way."""
+        """Stop the work behind a Future and cancel it; return whether the work was under way."""
         work = self.pop(promise, None)
         if work is None:
             return False
         work.withdraw()
         return promise.cancel()
+
+
+def failed_future(clock: Clock, error: Exception) -> asyncio.Future[Any]:
+    """Return a Future that has already failed with `error`. Any: it stands for any kind of work."""
+    future = clock.future()
+    future.set_exception(error)
+    return future

@@ -1,10 +1,10 @@
-"""The tandem plant as a delay differential equation, driven by the same laws through the same readings: no turns.
+"""The tandem plant as a delay differential equation, without turns, driven by the same laws and readings.
 
     w' = u - u(t - L)                    in the delay line               turns
     b' = u(t - L) - j                    waiting for a slot              turns
     x' = j - x / T                       in a slot, j the joining rate   turns; x <= N, and b > 0 only where x = N
 
-u is what the door releases: the commanded rate, clipped to the actuator, within the cap on w + b + x. Erlang
+u is what the admission queue releases: the commanded rate, clipped to the actuator, within the cap on w + b + x. Erlang
 residence is a chain of `stages` equal stages; fixed residence is a second delay line. A step takes the share h/T out
 of a stage, so that a full pool retires N/T exactly and the mean stay is T whatever the step.
 """
@@ -36,7 +36,7 @@ LEVELS = (
 class FluidSpec:
     """The equation's constants.
 
-    `arrivals_per_s(t)` is the rate of arrivals; None: the door is always backlogged, with `waiting_turns` at it.
+    `arrivals_per_s(t)` is the rate of arrivals; None: `waiting_turns` always wait for admission.
     """
 
     slots: int
@@ -62,8 +62,8 @@ class Fluid:
     Raises
     ------
     ValueError
-        The residence law has no fluid form (lognormal), the law is event-triggered and has no period, or an endless
-        line stands before a door without a highest rate.
+        The residence law has no fluid form (lognormal), the law is event-triggered and has no period, or the backlog
+        is endless and the release rate has no upper limit.
     """
 
     def __init__(self, spec: FluidSpec, law: Policy[AdmissionReading, AdmissionCommand]) -> None:
@@ -72,7 +72,7 @@ class Fluid:
         if not isinstance(law.cadence, Every):
             raise ValueError("an event-triggered law needs turns; the fluid plant has none")
         if spec.arrivals_per_s is None and not math.isfinite(spec.max_release_per_s):
-            raise ValueError("an endless line needs a highest rate to flow at: state admission.max_release_per_s")
+            raise ValueError("an endless backlog needs an upper limit of release: state admission.max_release_per_s")
         self._spec, self._law = spec, law
         h = spec.step_s
         self._every = max(1, round(law.cadence.period_s / h))

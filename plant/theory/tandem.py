@@ -1,9 +1,9 @@
-"""The plant that theory speaks of: a delay line of unlimited width, then N slots.
+"""The tandem plant of control theory: a dead time of unlimited width, then N slots.
 
     fill   : a dead time of exactly L seconds, however many turns are in it
     decode : N slots, each held for a residence time of mean T drawn by law; a full pool retires N / T turns a second
 
-No memory, no links, no batching: what oscillates here oscillates because of the loop.
+There is no memory, no link and no batching: an oscillation here is caused by the control loop.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Tandem:
     Parameters
     ----------
     clock : Clock
-    truths : HiddenTurns
-        Hidden halves of the turns; `draws[0]` is the uniform of the residence time.
+    hidden_turns : HiddenTurns
+        Output lengths and draws; `draws[0]` is the uniform of the residence time.
     slots : int
         N, >= 1.
     dead_time_s : float
@@ -67,31 +67,31 @@ class Tandem:
     """
 
     def __init__(
-        self, clock: Clock, truths: HiddenTurns, *, slots: int, dead_time_s: float, residence: Residence
+        self, clock: Clock, hidden_turns: HiddenTurns, *, slots: int, dead_time_s: float, residence: Residence
     ) -> None:
-        self._clock, self._loop, self._truths = clock, clock.loop, truths
-        # Bound once: a bound method for each turn would lie in memory for as long as the turn does.
+        self._clock, self._loop, self._hidden_turns = clock, clock.loop, hidden_turns
+        # Bound once: a bound method for each turn would take memory for as long as the turn does.
         self._on_filled, self._on_retired = self._fill_ends, self._decode_ends
-        # By promise: the event at its end, and what it will resolve to. Any: an entry is the clock's own affair.
+        # By Future: the event at its end, and its result. Any: the type of an event is private to the clock.
         self._fills: dict[Future[Filled], tuple[Any, Filled]] = {}
         self._decodes: dict[Future[Retired], tuple[Any, Retired]] = {}
         self.slots, self.dead_time_s, self.residence = slots, dead_time_s, residence
         self._filled_total = self._retired_total = self._output_tokens = 0
-        self._told = False
+        self._reported = False
 
     # ------------------------------------------------ the three stages
     def fill(self, worker: WorkerId, turn: TurnView, prefix: KvRef) -> Future[Filled]:
         """Pass the delay line."""
-        promise: Future[Filled] = Future(loop=self._loop)
+        future: Future[Filled] = Future(loop=self._loop)
         now_s = self._clock.now()
-        entry = self._clock.at(now_s + self.dead_time_s, self._on_filled, promise)
-        self._fills[promise] = entry, new(Filled, (prefix, now_s, 0))
-        return promise
+        entry = self._clock.at(now_s + self.dead_time_s, self._on_filled, future)
+        self._fills[future] = entry, new(Filled, (prefix, now_s, 0))
+        return future
 
-    def _fill_ends(self, promise: Future[Filled]) -> None:
-        _, filled = self._fills.pop(promise)
+    def _fill_ends(self, future: Future[Filled]) -> None:
+        _, filled = self._fills.pop(future)
         self._filled_total += 1
-        promise.set_result(filled)
+        future.set_result(filled)
 
     def stage(self, worker: WorkerId, kv: KvRef) -> Future[Staged]:
         """Staging takes no time here."""
@@ -101,21 +101,21 @@ class Tandem:
 
     def decode(self, worker: WorkerId, turn: TurnView, kv: Staged) -> Future[Retired]:
         """Hold a slot for the turn's residence time."""
-        promise: Future[Retired] = Future(loop=self._loop)
-        truth = self._truths[turn.turn_id]
+        future: Future[Retired] = Future(loop=self._loop)
+        hidden = self._hidden_turns[turn.turn_id]
         now_s = self._clock.now()
-        entry = self._clock.at(now_s + self.residence.seconds(truth.draws[0]), self._on_retired, promise)
-        self._decodes[promise] = entry, new(Retired, (now_s, truth.output_tokens, kv.kv))
-        return promise
+        entry = self._clock.at(now_s + self.residence.seconds(hidden.draws[0]), self._on_retired, future)
+        self._decodes[future] = entry, new(Retired, (now_s, hidden.output_tokens, kv.kv))
+        return future
 
-    def _decode_ends(self, promise: Future[Retired]) -> None:
-        _, retired = self._decodes.pop(promise)
+    def _decode_ends(self, future: Future[Retired]) -> None:
+        _, retired = self._decodes.pop(future)
         self._retired_total += 1
         self._output_tokens += retired[1]
-        promise.set_result(retired)
+        future.set_result(retired)
 
     def withdraw(self, promise: Future[Any]) -> bool:
-        """Take the work of a promise back now, and cancel the promise; tell whether it was under way."""
+        """Stop the work behind a Future now, and cancel it; return whether it was under way."""
         under_way = self._fills.pop(promise, None) or self._decodes.pop(promise, None)
         if under_way is None:
             return False
@@ -144,11 +144,11 @@ class Tandem:
         return 0
 
     def reconfigure(self, worker: WorkerId, to: ConfigurationName) -> Future[Ready]:
-        """Refuse: the two stages are what they are."""
+        """Refuse: the two stages are fixed."""
         raise SteadyflowError("the tandem plant has no other configuration to change to")
 
     def evict(self, worker: WorkerId, turn_id: TurnId | None) -> None:
-        """Refuse: no stage ever changes."""
+        """Refuse: there is no other worker of either stage."""
         raise SteadyflowError("the tandem plant has no other worker to send a turn to")
 
     def apply(self, command: BatchCommand | RetentionCommand) -> Applied:
@@ -159,13 +159,13 @@ class Tandem:
         return Applied(command, False, {})
 
     def facts(self) -> Iterator[PlantFact]:
-        """Tell once of the delay line and of the slots."""
-        if not self._told:
-            self._told = True
+        """Yield the delay line and the slots as joined, once."""
+        if not self._reported:
+            self._reported = True
             now_s = self._clock.now()
-            line = WorkerInfo(FILL, 0, FILL_NAME, Role.FILL, None, 0, 0)
+            delay_line = WorkerInfo(FILL, 0, FILL_NAME, Role.FILL, None, 0, 0)
             pool = WorkerInfo(DECODE, 0, DECODE_NAME, Role.DECODE, self.slots, 0, 0)
-            yield PlantFact("joined", now_s, line, "delay line")
+            yield PlantFact("joined", now_s, delay_line, "delay line")
             yield PlantFact("joined", now_s, pool, "slots")
 
     def read(self) -> PlantReading:

@@ -1,4 +1,4 @@
-"""An aggregated worker: a turn is filled and decoded in one place, on one slot and one reservation (essay, section 19).
+"""An aggregated worker fills and decodes a turn on the same slot and memory reservation (essay, section 19).
 
 While a prompt is being computed, each pass decodes the batch and one chunk of the first turn in fill (chunked prefill:
 Agrawal et al., Sarathi-Serve, OSDI 2024); one event per such pass. A chunk belongs to one turn. Without a chunk the
@@ -17,12 +17,12 @@ from plant.workers.pool_counters import Pool
 
 
 class AggregatedBatch(ContinuousBatch):
-    """One aggregated worker. A filled turn keeps slot and memory until it is claimed, released or lost."""
+    """One aggregated worker. A filled turn keeps its slot and memory until it is claimed, released or lost."""
 
     __slots__ = ("_held",)
 
-    def __init__(self, clock: Clock, spec: ConfigurationSpec, pool: Pool, desk: WorkerEvents) -> None:
-        super().__init__(clock, spec, pool, desk)
+    def __init__(self, clock: Clock, spec: ConfigurationSpec, pool: Pool, events: WorkerEvents) -> None:
+        super().__init__(clock, spec, pool, events)
         self._held: dict[TurnId, Job] = {}
 
     def held(self, turn_id: TurnId) -> Job | None:
@@ -35,17 +35,17 @@ class AggregatedBatch(ContinuousBatch):
         job.filling = False
         self._returning.append(job)
         if not self._forming:
-            self._wake(self._clock.now())
+            self._replan(self._clock.now())
 
     def release(self, job: Job) -> None:
-        """Free what a filled turn holds here."""
+        """Free the slot and memory of a filled turn."""
         self._release(job)
-        self._wake(self._clock.now())
+        self._replan(self._clock.now())
 
     def evict(self, turn_id: TurnId) -> None:
-        """Send a turn away; one that was filled here and that nobody decodes gives up what it holds."""
+        """Evict a turn; one that is filled and not yet claimed is released."""
         held = self._held.get(turn_id)
-        if held is not None and held.work is None:
+        if held is not None and held.future is None:
             self.release(held)
         else:
             super().evict(turn_id)
@@ -61,39 +61,39 @@ class AggregatedBatch(ContinuousBatch):
         self._held[job.turn_id] = job
         if job.fetch is not None and self._late_parts(job, now):
             return False
-        self._tell(job, now)
+        self._report_filled(job, now)
         return True
 
     def _late_parts(self, job: Job, now: float) -> bool:
-        """Tell whether the last layers of a computed turn must still wait for the last part of its state."""
+        """Return whether the last layers of a computed turn must still wait for the last part of its state."""
         fetch = job.fetch
         if fetch is None or fetch.stages == 1:
             return False
         compute_s = now - job.started_s
         if fetch.done_s is None:
-            fetch.when_done(lambda _: self._caught_up(job, compute_s / fetch.stages))
+            fetch.when_done(lambda _: self._last_part_arrived(job, compute_s / fetch.stages))
             return True
         last_s = fetch.done_s + compute_s / fetch.stages
         if last_s <= now:
             return False
-        self._clock.at(last_s, self._told_late, job)
+        self._clock.at(last_s, self._report_late, job)
         return True
 
-    def _caught_up(self, job: Job, last_layers_s: float) -> None:
-        self._clock.at(self._clock.now() + last_layers_s, self._told_late, job)
+    def _last_part_arrived(self, job: Job, last_layers_s: float) -> None:
+        self._clock.at(self._clock.now() + last_layers_s, self._report_late, job)
 
-    def _told_late(self, job: Job) -> None:
-        if self._held.get(job.turn_id) is job and job.work is not None:
-            self._tell(job, self._clock.now())
+    def _report_late(self, job: Job) -> None:
+        if self._held.get(job.turn_id) is job and job.future is not None:
+            self._report_filled(job, self._clock.now())
 
-    def _tell(self, job: Job, now: float) -> None:
+    def _report_filled(self, job: Job, now: float) -> None:
         pool = self._pool
         pool.filled_total += 1
         pool.fill_s_total += now - job.started_s
-        self._desk.filled(job)
+        self._events.filled(job)
 
-    def _still(self) -> list[Job]:
-        return [*super()._still(), *self._held.values()]
+    def _not_decoding(self) -> list[Job]:
+        return [*super()._not_decoding(), *self._held.values()]
 
     def _clear(self) -> list[Job]:
         jobs = super()._clear()

@@ -1,9 +1,9 @@
-"""Slots, waiting line and memory of one batch: who may sit down. It knows nothing of time.
+"""Slots, queue and KV memory of one batch: which jobs may join it. Nothing here depends on time.
 
-Turns sit first come first served while a slot is free and memory takes them. Sitting reserves context + headroom; the
-reservations never exceed the capacity (a lone turn may go beyond its own), nor do the positions held after the next
-step of the batch. After a preemption nobody sits until a member has left, so turns are never traded back and forth;
-with the `readmission` "at_once" they are.
+Jobs join first come first served while a slot is free and memory takes them. Joining reserves context + headroom; the
+reservations never exceed the capacity (a job that is alone may outgrow its own), nor do the positions held after the
+next step of the batch. After a preemption no job joins until a member has left, so that turns are not moved back and
+forth; with the `readmission` "at_once" they are.
 """
 
 from __future__ import annotations
@@ -21,56 +21,57 @@ AGE = itemgetter(1)
 
 
 class BatchSlots:
-    """The jobs of one worker, by what they do, and the positions that they hold.
+    """The jobs of one worker by state, and the KV positions that they hold.
 
     Attributes
     ----------
-    seated, waiting : int
-        Slots in use; turns in line.
+    used_slots, waiting : int
+        Slots in use; turns in the queue.
     step : int
         Decode steps since the worker began.
     """
 
     __slots__ = (
-        "_births", "_capacity", "_desk", "_filling", "_headroom", "_kv", "_leaving", "_members", "_pauses", "_pinned",
-        "_pool", "_queue", "_queued_tokens", "_reserved", "_returning", "_tight", "seated", "step", "waiting",
+        "_capacity", "_events", "_filling", "_headroom", "_joins_total", "_kv", "_leaving", "_members", "_paused",
+        "_pauses_after_preemption", "_pinned", "_pool", "_queue", "_queued_tokens", "_reserved", "_returning", "step",
+        "used_slots", "waiting",
     )  # fmt: skip
 
-    def __init__(self, spec: ConfigurationSpec, pool: Pool, desk: WorkerEvents) -> None:
-        self._pool, self._desk = pool, desk
+    def __init__(self, spec: ConfigurationSpec, pool: Pool, events: WorkerEvents) -> None:
+        self._pool, self._events = pool, events
         self._capacity = spec.kv_capacity_tokens
         self._headroom = spec.headroom_tokens
-        self._pauses = spec.readmission == "waits"
+        self._pauses_after_preemption = spec.readmission == "waits"
         self._queue: deque[Job] = deque()
         self._queued_tokens = 0  # reservations that wait
         self._members: list[tuple[int, int, Job]] = []  # heap of (finishing step, age, job)
         self._filling: deque[Job] = deque()  # in memory, some positions still to compute
         self._returning: list[Job] = []  # in memory and complete; decode from the next boundary
         self._leaving: list[Job] = []
-        self._births = 0
-        self._tight = False  # a member was preempted and none has left since
-        self.seated = self.waiting = 0
+        self._joins_total = 0
+        self._paused = False  # a member was preempted and none has left since
+        self.used_slots = self.waiting = 0
         self.step = 0
         self._kv = 0  # positions of the members at the last boundary
         self._pinned = 0  # positions of turns in memory that do not decode yet
         self._reserved = 0
 
     def load(self) -> int:
-        """Return how many jobs are here, seated or in line."""
-        return self.seated + self.waiting
+        """Return how many jobs are here, in a slot or in the queue."""
+        return self.used_slots + self.waiting
 
     def _room(self, context_tokens: int, held: float) -> bool:
-        """Judge by what stays: a withdrawn member is as good as gone."""
+        """Return whether memory would take the context, not counting members that were withdrawn."""
         capacity = self._capacity
         if capacity is None:
             return True
-        seated, reserved, size = self.seated, self._reserved, len(self._members)
+        used_slots, reserved, size = self.used_slots, self._reserved, len(self._members)
         for job in self._leaving:
-            seated -= 1
+            used_slots -= 1
             size -= 1
             reserved -= job.reserved_tokens
             held -= job.context_tokens + self.step - job.joined_step
-        if not seated and not self.waiting:
+        if not used_slots and not self.waiting:
             return context_tokens < capacity
         waiting = self._queued_tokens + context_tokens
         return held + waiting + size < capacity and reserved + waiting + self._headroom <= capacity
@@ -91,17 +92,17 @@ class BatchSlots:
         self._queued_tokens -= job.reserved_tokens
 
     def _admit(self, now: float) -> None:
-        """Seat from the head of the line while there is a slot and memory takes the next."""
+        """Move jobs from the head of the queue to slots while there is a slot and memory takes the next."""
         queue, pool = self._queue, self._pool
-        while queue and self.seated < pool.batch_cap and not self._tight:
+        while queue and self.used_slots < pool.batch_cap and not self._paused:
             job = queue[0]
             if job.state == WAITING:
-                if self._capacity is not None and not self._takes(job, self._kv):
+                if self._capacity is not None and not self._fits(job, self._kv):
                     return
                 self.waiting -= 1
                 self._queued_tokens -= job.reserved_tokens
                 pool.queued_turns -= 1
-                self.seated += 1
+                self.used_slots += 1
                 pool.busy_slots += 1
                 self._reserved += job.reserved_tokens
                 job.started_s = now
@@ -114,20 +115,20 @@ class BatchSlots:
                     self._decode(job, now)
             queue.popleft()
 
-    def _takes(self, job: Job, kv: int) -> bool:
+    def _fits(self, job: Job, kv: int) -> bool:
         capacity = self._capacity
         if capacity is None:
             return True
         if kv + self._pinned + job.context_tokens + len(self._members) >= capacity:
             return False
-        return not self.seated or self._reserved + job.reserved_tokens <= capacity
+        return not self.used_slots or self._reserved + job.reserved_tokens <= capacity
 
     def _decode(self, job: Job, now: float) -> None:
         job.state = DECODING
         job.joined_s, job.joined_step = now, self.step
         self._kv += job.context_tokens
-        self._births += 1
-        heappush(self._members, (self.step + job.steps, self._births, job))
+        self._joins_total += 1
+        heappush(self._members, (self.step + job.steps, self._joins_total, job))
 
     def _rejoin(self, now: float) -> None:
         for job in self._returning:
@@ -143,14 +144,14 @@ class BatchSlots:
         job = entry[2]
         generated = self.step - job.joined_step
         self._kv -= job.context_tokens + generated
-        self._unseat(job)
-        self._tight = self._pauses and bool(members)
-        self._desk.preempted(job, generated, alone=not self.seated)
+        self._free_slot(job)
+        self._paused = self._pauses_after_preemption and bool(members)
+        self._events.preempted(job, generated, alone=not self.used_slots)
 
-    def _drop_leaving(self) -> None:
-        """Let go who was withdrawn, and who was sent away unless this very step was its last."""
+    def _remove_leaving(self) -> None:
+        """Remove members that were withdrawn, and those evicted unless this step was their last."""
         for job in self._leaving:
-            if job.work is not None and self.step - job.joined_step >= job.steps:
+            if job.future is not None and self.step - job.joined_step >= job.steps:
                 job.state = DECODING
         self._members[:] = [entry for entry in self._members if entry[2].state != LEAVING]
         heapify(self._members)
@@ -158,54 +159,54 @@ class BatchSlots:
             if job.state == LEAVING:
                 generated = self.step - job.joined_step
                 self._kv -= job.context_tokens + generated
-                self._unseat(job)
-                if job.work is not None:
+                self._free_slot(job)
+                if job.future is not None:
                     job.generated_tokens += generated
-                    self._desk.evicted(job, keep_kv=True)
+                    self._events.evicted(job, keep_kv=True)
         self._leaving.clear()
 
     def _release(self, job: Job) -> None:
-        """Free what a job holds that does not decode."""
+        """Free the slot and memory of a job that does not decode."""
         if job.state == FILLING:
             self._filling.remove(job)
         elif job in self._returning:
             self._returning.remove(job)
         self._pinned -= job.context_tokens
-        self._unseat(job)
+        self._free_slot(job)
 
-    def _unseat(self, job: Job) -> None:
+    def _free_slot(self, job: Job) -> None:
         job.state = OVER
-        self.seated -= 1
+        self.used_slots -= 1
         self._reserved -= job.reserved_tokens
         self._pool.busy_slots -= 1
-        self._tight = False
+        self._paused = False
 
     def _clear(self) -> list[Job]:
         """Empty the worker; return the jobs that were here, with what they had generated."""
-        self._drop_leaving()
+        self._remove_leaving()
         members = [entry[2] for entry in sorted(self._members, key=AGE)]
         for job in members:
             job.generated_tokens += self.step - job.joined_step
         waiting = [job for job in self._queue if job.state == WAITING]
         for job in waiting:
             self._dequeue_counts(job)
-        seated = members + self._still()
-        self._pool.busy_slots -= len(seated)
-        for job in seated + waiting:
+        in_slots = members + self._not_decoding()
+        self._pool.busy_slots -= len(in_slots)
+        for job in in_slots + waiting:
             job.state = OVER
         self._members.clear()
         self._queue.clear()
         self._filling.clear()
         self._returning.clear()
-        self.seated = self._kv = self._pinned = self._reserved = 0
-        self._tight = False
-        return seated + waiting
+        self.used_slots = self._kv = self._pinned = self._reserved = 0
+        self._paused = False
+        return in_slots + waiting
 
     def _find(self, turn_id: TurnId) -> Job | None:
-        """Return the turn's job, if it is here and somebody waits for it."""
-        jobs = [*(entry[2] for entry in self._members), *self._still(), *self._queue]
-        return next((job for job in jobs if job.turn_id == turn_id and job.work is not None), None)
+        """Return the turn's job, if it is here and not withdrawn."""
+        jobs = [*(entry[2] for entry in self._members), *self._not_decoding(), *self._queue]
+        return next((job for job in jobs if job.turn_id == turn_id and job.future is not None), None)
 
-    def _still(self) -> list[Job]:
-        """Seated jobs that do not decode."""
+    def _not_decoding(self) -> list[Job]:
+        """Return the jobs in slots that do not decode."""
         return [*self._filling, *self._returning]

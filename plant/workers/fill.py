@@ -38,19 +38,19 @@ class FillWorker:
     spec : ConfigurationSpec
     pool : Pool
         Counters shared with the other workers of the configuration; also holds the chunk cap now in force.
-    desk : WorkerEvents
-        Told of every end.
+    events : WorkerEvents
+        Receives every end.
     """
 
-    def __init__(self, clock: Clock, spec: ConfigurationSpec, pool: Pool, desk: WorkerEvents) -> None:
+    def __init__(self, clock: Clock, spec: ConfigurationSpec, pool: Pool, events: WorkerEvents) -> None:
         assert spec.times is not None, "recorded times have a worker of their own"
-        self._clock, self._pool, self._desk = clock, pool, desk
+        self._clock, self._pool, self._events = clock, pool, events
         self._capacity = spec.kv_capacity_tokens
         self.times: StepTimes = spec.times
         self._queue: deque[Job] = deque()
         self._waiting = 0
         self._running: Job | None = None
-        self._entry: Any = None  # a clock's entry is its own affair
+        self._entry: Any = None  # the clock's handle of the next event; its type is private to the clock
         self._spans: list[float] = []
 
     def enter(self, job: Job) -> None:
@@ -63,7 +63,7 @@ class FillWorker:
             self._next(None)
 
     def withdraw(self, job: Job) -> None:
-        """Forget a job whose promise was cancelled."""
+        """Remove a job that was withdrawn; the worker is free at the end of the chunk under way."""
         if job.state == WAITING:
             self._dequeue_counts(job)
         elif job is self._running:
@@ -80,15 +80,15 @@ class FillWorker:
         job.state = OVER
 
     def evict(self, turn_id: TurnId) -> None:
-        """Send a turn away that waits here; the fill under way goes on to its end."""
+        """Evict a turn that waits; the fill under way runs to its end."""
         for job in self._queue:
             if job.turn_id == turn_id and job.state == WAITING:
                 self.withdraw(job)
-                self._desk.evicted(job, keep_kv=False)
+                self._events.evicted(job, keep_kv=False)
                 return
 
     def room(self, context_tokens: int) -> bool:
-        """Tell whether memory would take the prompt."""
+        """Return whether memory would take the prompt."""
         return self._capacity is None or context_tokens <= self._capacity
 
     def load(self) -> int:
@@ -137,12 +137,12 @@ class FillWorker:
         fetch = job.fetch
         if fetch is not None and fetch.stages > 1:  # its last layers wait for the last part of its state
             if fetch.done_s is None:
-                fetch.when_done(self._caught_up)
+                fetch.when_done(self._last_part_arrived)
                 return
-            whole_s = fetch.done_s + fsum(self._spans) / fetch.stages
+            end_s = fetch.done_s + fsum(self._spans) / fetch.stages
             job.fetch = None
-            if whole_s > self._clock.now():
-                self._entry = self._clock.at(whole_s, self._end, job)
+            if end_s > self._clock.now():
+                self._entry = self._clock.at(end_s, self._end, job)
                 return
         self._stop(job)
         job.state = OVER
@@ -151,10 +151,10 @@ class FillWorker:
         pool.filled_total += 1
         pool.tokens_total += job.missing_tokens
         pool.fill_s_total += self._clock.now() - job.started_s
-        self._desk.filled(job)
+        self._events.filled(job)
         self._next(None)
 
-    def _caught_up(self, fetched: tuple[Job, int]) -> None:
+    def _last_part_arrived(self, fetched: tuple[Job, int]) -> None:
         job = fetched[0]
         if job is self._running:
             self._end(job)

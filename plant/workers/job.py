@@ -1,6 +1,6 @@
-"""One turn's stay at one worker, and the desk to which workers report.
+"""`Job`, one turn at one worker, and `WorkerEvents`, the interface to which workers report.
 
-Workers are objects on the clock's heap: they never see the orchestrator, only jobs with a promise on them.
+Workers are objects on the clock's heap: they never see the orchestrator, only jobs, each with the Future of its result.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from plant.hidden_turns import HiddenTurn
 from plant.pending_work import PendingWork
 from plant.workers.pool_counters import Pool
 
-# Where a job stands at its worker. LEAVING: withdrawn, but part of the step that is under way.
+# States of a job at its worker. LEAVING: withdrawn, but part of the step that is under way.
 WAITING: Final = 0
 FILLING: Final = 1
 HELD: Final = 2
@@ -25,29 +25,29 @@ FETCHING: Final = 6  # its kept or swapped-out state is on the way; the worker h
 
 
 class WorkerHandle(Protocol):
-    """Where a job is: the worker with its staging dock."""
+    """The worker that a job is at."""
 
     id: WorkerId
     pool: Pool
     epoch: int
 
     def withdraw(self, job: Job) -> None:
-        """Forget a job whose promise was cancelled."""
+        """Remove a job that was withdrawn."""
         ...
 
 
 class Fetching(Protocol):
-    """A turn's kept state on its way to the worker. `done_s`: when the last byte came; `stages`: parts it comes in."""
+    """Kept KV state on its way to the worker. `done_s`: when the last byte came; `stages`: the parts it comes in."""
 
     done_s: float | None
     stages: int
 
     def when_done(self, then: Callable[[Any], object]) -> None:
-        """Call `then` with the argument given to the fetch when the last byte is there."""
+        """Call `then` when the last byte is there, with the argument that was given to the fetch."""
         ...
 
     def cancel(self) -> None:
-        """Stop, and let go of what was held."""
+        """Stop, and release what was pinned."""
         ...
 
 
@@ -65,13 +65,13 @@ class Job:
     steps : int
         Decode steps that remain when it joins; the first token came with the fill.
     generated_tokens : int
-        Positions generated in earlier stays, lost by preemption.
+        Positions generated earlier, before a preemption or eviction.
     reserved_tokens : int
         Memory set aside from join to end.
     joined_step : int
         The worker's step count when it began to decode.
     filling : bool
-        The promise is of a fill; otherwise of the whole decode.
+        The Future is of a fill; otherwise of the decode, from first to last step.
     service_s : float or None
         Recorded server time.
     waits_for : str
@@ -86,12 +86,12 @@ class Job:
         "context_tokens",
         "fetch",
         "filling",
+        "future",
         "generated_tokens",
         "joined_s",
         "joined_step",
         "missing_tokens",
         "output_tokens",
-        "place",
         "prompt_tokens",
         "reserved_tokens",
         "service_s",
@@ -101,23 +101,23 @@ class Job:
         "turn",
         "turn_id",
         "waits_for",
-        "work",
+        "worker",
     )
 
     def __init__(
         self,
         turn: TurnView,
-        truth: HiddenTurn,
-        place: WorkerHandle,
+        hidden: HiddenTurn,
+        worker: WorkerHandle,
         filling: bool,
         missing_tokens: int,
         cached_tokens: int,
         generated_tokens: int,
         headroom_tokens: int,
     ) -> None:
-        self.turn, self.place = turn, place
+        self.turn, self.worker = turn, worker
         self.turn_id, _, _, _, _, _, self.prompt_tokens, self.chain = turn
-        self.output_tokens, _, self.service_s, self.waits_for = truth
+        self.output_tokens, _, self.service_s, self.waits_for = hidden
         self.fetch: Fetching | None = None
         self.context_tokens = context_tokens = self.prompt_tokens + generated_tokens
         self.missing_tokens = missing_tokens
@@ -130,29 +130,29 @@ class Job:
         self.started_s = self.joined_s = 0.0
         self.joined_step = 0
         # None between the end of a fill and the call that decodes it. Any: Filled for a fill, Retired for a decode.
-        self.work: asyncio.Future[Any] | None = None
+        self.future: asyncio.Future[Any] | None = None
 
-    def promise(self, loop: asyncio.AbstractEventLoop, promises: PendingWork) -> asyncio.Future[Any]:
-        """Return a new promise to the orchestrator."""
-        work: asyncio.Future[Any] = asyncio.Future(loop=loop)
-        self.work = work
-        promises[work] = self
-        return work
+    def new_future(self, loop: asyncio.AbstractEventLoop, pending_work: PendingWork) -> asyncio.Future[Any]:
+        """Return a new Future of the job's result, for the orchestrator."""
+        future: asyncio.Future[Any] = asyncio.Future(loop=loop)
+        self.future = future
+        pending_work[future] = self
+        return future
 
     def withdraw(self) -> None:
-        """Leave the worker: the promise was taken back."""
-        self.work = None
+        """Leave the worker: nobody waits for the result any more."""
+        self.future = None
         if self.fetch is not None:
             self.fetch.cancel()
             self.fetch = None
         if self.state == FETCHING:
             self.state = OVER
         else:
-            self.place.withdraw(self)
+            self.worker.withdraw(self)
 
 
 class WorkerEvents(Protocol):
-    """Hears what happened at workers and keeps the promises."""
+    """Receives what happened at workers, and completes the Futures."""
 
     def filled(self, job: Job) -> None:
         """The prompt's KV state is complete."""
@@ -163,9 +163,9 @@ class WorkerEvents(Protocol):
         ...
 
     def evicted(self, job: Job, *, keep_kv: bool) -> None:
-        """The worker is to change, and the job leaves: with its state, or without."""
+        """The worker sends the job away, with its state or without."""
         ...
 
     def preempted(self, job: Job, generated_tokens: int, *, alone: bool) -> None:
-        """The batch gave the job up; `alone`: no other job held memory there."""
+        """The batch preempted the job; `alone`: no other job held memory there."""
         ...

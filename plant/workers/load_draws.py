@@ -1,4 +1,4 @@
-"""How long a change of configuration takes, and whether it succeeds: lognormal spans and rare failures.
+"""Random draws of a change of configuration: how long it takes (lognormal) and whether it fails.
 
 The draws belong to (worker, epoch), so two policies that reconfigure the same worker in the same epoch see the same.
 """
@@ -16,21 +16,21 @@ _NORMAL = NormalDist()
 _EPOCHS = 1 << 20
 
 
-def load_span_s(spec: ConfigurationSpec, held: str | None, stream: int, worker: WorkerId, epoch: int) -> float:
+def load_span_s(spec: ConfigurationSpec, loaded: str | None, stream: int, worker: WorkerId, epoch: int) -> float:
     """Return the seconds from a drained worker to a serving one.
 
     Parameters
     ----------
     spec : ConfigurationSpec
         What is to be served.
-    held : str or None
-        The weights that the worker holds; the same ones need no loading.
+    loaded : str or None
+        Name of the weights on the worker; the same ones need no loading.
     stream : int
         Key of the random stream.
     worker, epoch : int
-        Whose draw it is.
+        The worker and the epoch to which the draw belongs.
     """
-    mean_s = spec.flip_s if held is not None and held == spec.weights else spec.load_s
+    mean_s = spec.flip_s if loaded is not None and loaded == spec.weights else spec.load_s
     if spec.load_cv_ratio > 0.0:
         sigma2 = math.log1p(spec.load_cv_ratio**2)
         z = _NORMAL.inv_cdf(uniform(stream, worker * _EPOCHS + epoch, 0))
@@ -39,5 +39,5 @@ def load_span_s(spec: ConfigurationSpec, held: str | None, stream: int, worker: 
 
 
 def load_fails(spec: ConfigurationSpec, stream: int, worker: WorkerId, epoch: int) -> bool:
-    """Tell whether this load fails at its end."""
+    """Return whether this load fails at its end."""
     return spec.fail_ratio > 0.0 and uniform(stream, worker * _EPOCHS + epoch, 1) < spec.fail_ratio

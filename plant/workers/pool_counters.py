@@ -51,7 +51,7 @@ class Pool:
         self.active = self.pending = 0
         self.busy_slots = self.queued_turns = self.queued_tokens = 0
         self.served_total = self.tokens_total = self.preempted_total = 0
-        # For the service that a full worker would give, and what one fill cost it on the mean.
+        # For the service that a full worker would give, and what one fill cost it on average.
         self.filled_total = self.context_total = 0
         self.fill_s_total = 0.0
         self.kv_base_tokens = self.kv_rate_tokens_per_s = 0.0
@@ -119,7 +119,7 @@ class Pool:
         )
 
     def service_per_worker_per_s(self) -> float | None:
-        """Return what one full worker serves, judged by the mean turn so far; None before the first.
+        """Return what one full worker serves, estimated from the mean turn so far; None before the first.
 
         A full batch of S turns, each with the mean context C and mean output L, retires S / (L x step(S, S C)) a
         second; an aggregated worker also pays each turn's fill.

@@ -1,4 +1,4 @@
-"""A plain worker on which a turn takes the server time that its trace recorded.
+"""A worker on which a turn takes the server time that its trace recorded.
 
 The whole time lies in the decode call; fill and staging return at once, as traces seldom say when the first token came.
 """
@@ -17,13 +17,13 @@ from plant.workers.pool_counters import Pool
 
 
 class RecordedWorker:
-    """N servers, or endless ones (`slots` None), first come first served."""
+    """N servers, or unlimited ones (`slots` None), first come first served."""
 
-    def __init__(self, clock: Clock, spec: ConfigurationSpec, pool: Pool, desk: WorkerEvents) -> None:
-        self._clock, self._pool, self._desk = clock, pool, desk
+    def __init__(self, clock: Clock, spec: ConfigurationSpec, pool: Pool, events: WorkerEvents) -> None:
+        self._clock, self._pool, self._events = clock, pool, events
         self._queue: deque[Job] = deque()
         self._running: dict[Job, Any] = {}  # job -> clock entry of its end
-        self._incoming: dict[Job, None] = {}  # fills whose kept state is still on its way
+        self._incoming: dict[Job, None] = {}  # fills whose kept state is on its way
         self._waiting = 0
 
     def enter(self, job: Job) -> None:
@@ -46,10 +46,10 @@ class RecordedWorker:
     def _filled(self, job: Job) -> None:
         self._incoming.pop(job, None)
         job.state = OVER
-        self._desk.filled(job)
+        self._events.filled(job)
 
     def withdraw(self, job: Job) -> None:
-        """Forget a job whose promise was cancelled; its server is free at once."""
+        """Remove a job that was withdrawn; its server is free at once."""
         if job.state == WAITING:
             self._pool.queued_turns -= 1
             self._waiting -= 1
@@ -62,7 +62,7 @@ class RecordedWorker:
         self._next()
 
     def evict(self, turn_id: TurnId) -> None:
-        """Refuse: of a recorded time nobody knows what part it has spent on which state."""
+        """Refuse: a recorded time does not say how much of the state exists at any moment."""
         raise SteadyflowError("a turn in recorded time has no state to move")
 
     def room(self, context_tokens: int) -> bool:
@@ -109,5 +109,5 @@ class RecordedWorker:
         del self._running[job]
         self._pool.busy_slots -= 1
         job.state = OVER
-        self._desk.retired(job)
+        self._events.retired(job)
         self._next()

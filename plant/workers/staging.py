@@ -1,7 +1,7 @@
-"""The staging dock of a decode worker: KV state that comes in while its turn waits for a slot (double buffering).
+"""The staging buffer of a decode worker: KV state that comes in while its turn waits for a slot (double buffering).
 
-How many come ahead of a free slot is the orchestrator's to keep, by the worker's `staging_turns`. Staged contexts lie
-in the dock's own buffer, apart from the batch's memory.
+The orchestrator limits how many turns are staged ahead of a free slot, by the worker's `staging_turns`. The buffer is
+apart from the memory of the batch.
 """
 
 from __future__ import annotations
@@ -17,55 +17,55 @@ from plant.pending_work import PendingWork
 
 
 class EvictedKv(KvRef):
-    """State of a turn that was sent away; it lies in the memory of a worker of this `epoch`, and goes with it."""
+    """KV state of an evicted turn: its only copy is in the memory of its worker, and is lost when that `epoch` ends."""
 
     epoch: int
 
 
-def left_kv(kv: KvRef, epoch: int) -> EvictedKv:
-    """Return the same state, bound to the epoch of its worker."""
-    left = new(EvictedKv, kv)
-    left.epoch = epoch
-    return left
+def bind_to_epoch(kv: KvRef, epoch: int) -> EvictedKv:
+    """Return the same KV state, as one that exists only in this epoch of its worker."""
+    evicted = new(EvictedKv, kv)
+    evicted.epoch = epoch
+    return evicted
 
 
 class KvTransfer:
-    """One context on its way to a dock. `gone` tells whether what it comes from has been lost meanwhile.
+    """One context on its way to a staging buffer. `source_lost` returns whether its worker has been lost meanwhile.
 
-    A shipment, its promise and its transfer know one another until it is struck off; then they part, so that no cycle
-    of references outlives it.
+    It, its Future and its `Transfer` refer to one another while it is under way, and no longer, so that no cycle of
+    references is left.
     """
 
-    __slots__ = ("_dock", "_staged", "gone", "transfer", "work")
+    __slots__ = ("_buffer", "_staged", "future", "source_lost", "transfer")
 
-    def __init__(self, dock: StagingBuffer, work: asyncio.Future[Staged], staged: Staged) -> None:
-        self._dock, self.work, self._staged = dock, work, staged
+    def __init__(self, buffer: StagingBuffer, future: asyncio.Future[Staged], staged: Staged) -> None:
+        self._buffer, self.future, self._staged = buffer, future, staged
         self.transfer: Transfer | None = None
-        self.gone: Callable[[], bool] | None = None
+        self.source_lost: Callable[[], bool] | None = None
 
     def arrived(self, _: Transfer) -> None:
-        """The last byte is there, unless the source was cut off on the way."""
-        self._part()
-        if self.gone is not None and self.gone():
+        """Complete the Future, unless the source was lost on the way."""
+        self._detach()
+        if self.source_lost is not None and self.source_lost():
             self.fail(WorkerLost("the worker that held the state was lost while it was moved"))
         else:
-            del self._dock.promises[self.work]
-            self.work.set_result(self._staged)
+            del self._buffer.pending_work[self.future]
+            self.future.set_result(self._staged)
 
     def fail(self, error: Exception) -> None:
-        """Break the promise: the state will not come."""
-        del self._dock.promises[self.work]
-        self.work.set_exception(error)
+        """Fail the Future: the state will not come."""
+        del self._buffer.pending_work[self.future]
+        self.future.set_exception(error)
 
     def withdraw(self) -> None:
-        """Stop: the promise was taken back."""
+        """Stop the transfer: nobody waits for it any more."""
         transfer = self.transfer
-        self._part()
+        self._detach()
         if transfer is not None:
             transfer.cancel()
 
-    def _part(self) -> None:
-        self._dock.forget(self)
+    def _detach(self) -> None:
+        self._buffer.remove(self)
         self.transfer = None
 
 
@@ -74,34 +74,34 @@ class StagingBuffer:
 
     Parameters
     ----------
-    promises : PendingWork
-        The plant's.
+    pending_work : PendingWork
+        Shared with the other parts of the plant.
     """
 
-    __slots__ = ("_moving", "promises")
+    __slots__ = ("_under_way", "pending_work")
 
-    def __init__(self, promises: PendingWork) -> None:
-        self.promises = promises
-        self._moving: dict[KvTransfer, None] = {}
+    def __init__(self, pending_work: PendingWork) -> None:
+        self.pending_work = pending_work
+        self._under_way: dict[KvTransfer, None] = {}
 
-    def expect(self, work: asyncio.Future[Staged], staged: Staged) -> KvTransfer:
-        """Note a context that is about to be sent."""
-        shipment = self.promises[work] = KvTransfer(self, work, staged)
-        self._moving[shipment] = None
-        return shipment
+    def begin(self, future: asyncio.Future[Staged], staged: Staged) -> KvTransfer:
+        """Add a transfer that is about to begin."""
+        kv_transfer = self.pending_work[future] = KvTransfer(self, future, staged)
+        self._under_way[kv_transfer] = None
+        return kv_transfer
 
-    def forget(self, shipment: KvTransfer) -> None:
-        """Strike a shipment off."""
-        del self._moving[shipment]
+    def remove(self, kv_transfer: KvTransfer) -> None:
+        """Remove a transfer that has ended."""
+        del self._under_way[kv_transfer]
 
     def close(self) -> list[KvTransfer]:
         """Stop all transfers; return them."""
-        shipments = list(self._moving)
-        self._moving.clear()
-        for shipment in shipments:
-            if shipment.transfer is not None:
-                shipment.transfer.cancel()
-        return shipments
+        kv_transfers = list(self._under_way)
+        self._under_way.clear()
+        for kv_transfer in kv_transfers:
+            if kv_transfer.transfer is not None:
+                kv_transfer.transfer.cancel()
+        return kv_transfers
 
     def __len__(self) -> int:
-        return len(self._moving)
+        return len(self._under_way)

@@ -16,6 +16,7 @@ LAYERS = (
     ("kv",),
     ("cluster_events",),
     ("fleet",),
+    ("job_arrivals", "kv_staging"),
     ("cluster",),
 )
 

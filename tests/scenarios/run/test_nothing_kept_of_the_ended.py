@@ -81,9 +81,9 @@ def test_nothing_stays_behind_of_turns_that_are_cancelled_rejected_or_lost(workl
         clock.at(5.0, cancel, None)
         await made.run()
         live = set(made._turns)
-        tables = (plant._truths, plant._desk.progress, plant._desk.lying or {})
+        tables = (plant._hidden_turns, plant._events.progress, plant._events.idle_since_s or {})
         kept.extend(turn_id for table in tables for turn_id in table if turn_id not in live)
-        assert plant._desk.lying is not None
+        assert plant._events.idle_since_s is not None
 
     run_virtual(main)
     outcomes = set(sink.data("", "", "").turns.outcome)
@@ -124,7 +124,7 @@ def test_nothing_stays_behind_of_turns_that_the_reference_plant_retired(workload
         made, _ = assemble.orchestrator(scenario, scenario.candidates[0], 1, clock, MemorySink())
         await made.run()
         plant: Any = made.plant
-        kept.extend(turn_id for turn_id in plant._truths if turn_id not in made._turns)
+        kept.extend(turn_id for turn_id in plant._hidden_turns if turn_id not in made._turns)
         retired.append(made.ledger.retired)
 
     run_virtual(main)

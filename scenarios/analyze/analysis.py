@@ -1,4 +1,4 @@
-"""Analyse a scenario: every candidate's prediction, and with `verify` its measurement."""
+"""Analyse a scenario: predict every candidate, and with `verify` measure it too."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MEASURED = "measured in the run itself"
 class Analysis:
     """One candidate: what theory expects, what was measured (None: not run), and where they differ.
 
-    `others` says of every other slot that acts why its law has no analysis of its own here.
+    `others` holds, for every other slot in which a law acts, the reason why that law is not analysed here.
     `missing`: its laws want an optional package that is not installed, so that it cannot run either.
     """
 
@@ -51,7 +51,7 @@ class Analysis:
 
     @property
     def not_compared(self) -> str | None:
-        """Return why a measured run was held against nothing (None: not measured, or compared)."""
+        """Return why a measured run was compared with nothing (None: not measured, or compared)."""
         return self.prediction.uncompared if self.measured is not None and self.agrees is None else None
 
     def to_json(self) -> dict[str, object]:
@@ -86,9 +86,9 @@ def structure_of(candidate: Candidate, scenario: Scenario, model: TandemModel) -
 
 def others_of(candidate: Candidate, scenario: Scenario, analysed: Slot) -> dict[str, str]:
     """Return, for every slot beside the analysed one in which a law acts, why that law is not analysed here."""
-    made = laws.acting_laws(scenario, candidate)
-    near = {slot: law for slot, law in made.items() if slot != analysed}
-    return {slot: reason_for_none(law) or "its own loop: not part of this analysis" for slot, law in near.items()}
+    laws_by_slot = laws.acting_laws(scenario, candidate)
+    others = {slot: law for slot, law in laws_by_slot.items() if slot != analysed}
+    return {slot: reason_for_none(law) or "its own loop: not part of this analysis" for slot, law in others.items()}
 
 
 def analyze(
@@ -110,88 +110,94 @@ def analyze(
     ----------
     scenario : Scenario
     identified : TandemModel, optional
-        The plant as an experiment found it; needed where the plant declares no model.
+        The plant that an experiment identified; needed where the plant declares no model.
     open_per_s : float, optional
-        What that plant brings to its decode pool with the door open, turns/s.
+        The rate at which that plant fills turns for its decode pool when admission is open, turns/s.
     residences_s : tuple of (float, float)
-        Its mean residence in an empty and in a full pool, seconds: as found, and at either end of the confidence.
+        Its mean residence in an empty and in a full pool, seconds: as measured, and at either end of the confidence.
     startups : mapping of str to Startup, optional
-        How long an order takes to serve, by configuration, where an experiment found it.
+        How long an order takes to serve, by configuration, where an experiment measured it.
     unidentified : str, optional
-        Why no experiment finds the plant; each run is then held to the theory of the plant that it measured itself.
+        Why no experiment identifies the plant; each run is then compared with theory for the plant that it measured.
     verify : bool
-        Also run each candidate and hold the measurement against the prediction.
+        Also run each candidate and compare the measurement with the prediction.
     seeds, jobs : int
         How many seeds a candidate is run on, and in how many processes.
     done : callable, optional
-        Told of finished runs: (done, total).
+        Called after each finished run with (done, total).
 
     Raises
     ------
     UserError
         The plant or the workload has no analysis, or no candidate can be analysed.
     """
-    plant, why = None, unidentified
-    if needs_plant(scenario) and why is None:
+    plant, reason = None, unidentified
+    if needs_plant(scenario) and reason is None:
         try:
             plant = plant_of(scenario, identified, open_per_s, residences_s)
         except UserError as error:
             if identified is None:
                 raise
-            why = str(error)
-    found = [_before(scenario, candidate, plant, startups, why) for candidate in scenario.candidates]
-    runs = {one.candidate: one.prediction.signal for one in found if not one.missing}
-    if not runs or (not verify and all(one.source == NONE for one in found)):
-        raise UserError(found[0].prediction.uncompared)
+            reason = str(error)
+    analyses = [_without_runs(scenario, candidate, plant, startups, reason) for candidate in scenario.candidates]
+    runs = {analysis.candidate: analysis.prediction.signal for analysis in analyses if not analysis.missing}
+    if not runs or (not verify and all(analysis.source == NONE for analysis in analyses)):
+        raise UserError(analyses[0].prediction.uncompared)
     if not verify:
-        return found
+        return analyses
     measured = measure(scenario, runs, seeds, jobs, done)
-    return [one if one.missing else _held(scenario, one, measured[one.candidate], identified is None) for one in found]
+    declared = identified is None
+    return [
+        analysis if analysis.missing else _compared(scenario, analysis, measured[analysis.candidate], declared)
+        for analysis in analyses
+    ]
 
 
-def _before(
+def _without_runs(
     scenario: Scenario,
     candidate: Candidate,
     plant: Plant | None,
     startups: Mapping[str, Startup] | None,
-    why: str | None,
+    reason: str | None,
 ) -> Analysis:
-    wanting = laws.missing(scenario, candidate)
-    if wanting is not None:
-        return _none(candidate.name, wanting, missing=True)
+    missing_package = laws.missing(scenario, candidate)
+    if missing_package is not None:
+        return _not_analysed(candidate.name, missing_package, missing=True)
     if plant is None and not scales(candidate):
-        how = "" if why is not None and "--verify" in why else "; --verify takes the plant that the run itself measures"
-        return _none(candidate.name, f"{why}{how}")
-    return _one(scenario, candidate, plant, startups)
+        hinted = reason is not None and "--verify" in reason
+        hint = "" if hinted else "; --verify takes the plant that the run itself measures"
+        return _not_analysed(candidate.name, f"{reason}{hint}")
+    return _predicted(scenario, candidate, plant, startups)
 
 
-def _none(name: str, why: str, *, missing: bool = False) -> Analysis:
-    nothing = Prediction(mechanism=f"not analysed: {why}", uncompared=why)
-    return Analysis(candidate=name, prediction=nothing, model=None, source=NONE, missing=missing)
+def _not_analysed(name: str, reason: str, *, missing: bool = False) -> Analysis:
+    prediction = Prediction(mechanism=f"not analysed: {reason}", uncompared=reason)
+    return Analysis(candidate=name, prediction=prediction, model=None, source=NONE, missing=missing)
 
 
-def _held(scenario: Scenario, one: Analysis, seen: Mapping[str, Any], declared: bool) -> Analysis:
-    if one.source == NONE:
-        plant = _measured(scenario, {"measured": seen.get("plant")})
+def _compared(scenario: Scenario, analysis: Analysis, measured: Mapping[str, Any], declared: bool) -> Analysis:
+    if analysis.source == NONE:
+        plant = _measured_plant(scenario, {"measured": measured.get("plant")})
         if plant is None:
-            one = _none(one.candidate, "the run itself shows no plant: no turn retired in its window")
+            analysis = _not_analysed(analysis.candidate, "the run itself shows no plant: no turn retired in its window")
         else:
-            one, declared = _one(scenario, scenario.candidate(one.candidate), plant), False
-    told = {name: value for name, value in seen.items() if name != "plant"}
-    return replace(one, measured=told, differences=tuple(disagreements(one.prediction, seen, declared)))
+            analysis, declared = _predicted(scenario, scenario.candidate(analysis.candidate), plant), False
+    numbers = {name: value for name, value in measured.items() if name != "plant"}
+    differences = tuple(disagreements(analysis.prediction, measured, declared))
+    return replace(analysis, measured=numbers, differences=differences)
 
 
-def beside(scenario: Scenario, candidate: str, summary: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what theory expects of a run; None where it says nothing.
+def expected_of_run(scenario: Scenario, candidate: str, summary: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what theory expects of a run; None where it makes no prediction.
 
-    A plant of workers declares no dead time and no residence, but its run shows both, so theory speaks of the plant
-    that this very run measured; work counts as endless there where it waited at the door for 80 % of the window.
+    A plant of workers declares no dead time and no residence, but its run shows both, so theory takes the plant
+    that this run measured; work counts as endless where turns waited for admission for 80 % of the window.
     """
     try:
-        plant = _measured(scenario, summary) if plants.declared(scenario) is None else plant_of(scenario)
+        plant = _measured_plant(scenario, summary) if plants.declared(scenario) is None else plant_of(scenario)
     except UserError:  # the workload has no analysis
         return None
-    expected = None if plant is None else _one(scenario, scenario.candidate(candidate), plant).prediction
+    expected = None if plant is None else _predicted(scenario, scenario.candidate(candidate), plant).prediction
     if expected is None or expected.verdict is None:
         return None
     used = expected.utilization_ratio
@@ -207,19 +213,19 @@ def beside(scenario: Scenario, candidate: str, summary: Mapping[str, Any]) -> di
     }
 
 
-def _measured(scenario: Scenario, summary: Mapping[str, Any]) -> Plant | None:
-    seen = summary.get("measured")
-    if not seen or not seen["slots"] >= 1.0 or seen["residence_s"] <= 0.0:
+def _measured_plant(scenario: Scenario, summary: Mapping[str, Any]) -> Plant | None:
+    estimate = summary.get("measured")
+    if not estimate or not estimate["slots"] >= 1.0 or estimate["residence_s"] <= 0.0:
         return None
     return Plant(
-        slots=seen["slots"],
-        residence_s=seen["residence_s"],
-        dead_time_s=seen["dead_time_s"],
-        dead_times_s=tuple(seen.get("dead_times_s") or ()),  # a record of an older version has none
+        slots=estimate["slots"],
+        residence_s=estimate["residence_s"],
+        dead_time_s=estimate["dead_time_s"],
+        dead_times_s=tuple(estimate.get("dead_times_s") or ()),  # a record of an older version has none
         residence_cv=1.0,
         stages=1,
         ceiling_per_s=scenario.admission.max_release_per_s,
-        arrivals_per_s=None if seen["backlogged_ratio"] >= ENDLESS_RATIO else seen["arrival_per_s"],
+        arrivals_per_s=None if estimate["backlogged_ratio"] >= ENDLESS_RATIO else estimate["arrival_per_s"],
         noisy=True,
         source=MEASURED,
     )
@@ -231,11 +237,11 @@ def needs_plant(scenario: Scenario) -> bool:
 
 
 def scales(candidate: Candidate) -> bool:
-    """Tell whether a candidate is about capacity: a capacity law acts, on a door left alone or on a fixed load."""
+    """Tell whether a candidate is about capacity: a capacity law acts, and admission is open or holds a fixed load."""
     return candidate.admission.kind in ("hold", "credit") and candidate.capacity.kind != "hold"
 
 
-def _one(
+def _predicted(
     scenario: Scenario, candidate: Candidate, plant: Plant | None, startups: Mapping[str, Startup] | None = None
 ) -> Analysis:
     if scales(candidate) or plant is None:
@@ -246,7 +252,7 @@ def _one(
     model = plant.seen_by(scenario, period_s)
     structure, reason = structure_of(candidate, scenario, model)
     if isinstance(structure, OneForOne):
-        # It acts at each retirement, not by the clock.
+        # Such a law acts at each retirement, not at ticks.
         model = plant.seen_by(scenario, 0.0)
     prediction = predict(structure, plant, model, (scenario.warmup_s, scenario.horizon_s), reason)
     if isinstance(structure, Smooth) and prediction.verdict == "limit_cycle":

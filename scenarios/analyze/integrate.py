@@ -1,4 +1,4 @@
-"""A clipped cycle has no closed form: the delay differential equation of the same plant under the same law is run."""
+"""Predict a clipped limit cycle, which has no closed form, by running the fluid plant under the same law."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ZETA_LEFT = 0.03
 def integrated(linear: Prediction, scenario: Scenario, candidate: Candidate, plant: Plant) -> Prediction:
     """Return the prediction of a cycle past its edge with period, swing and utilisation of the integrated flow.
 
-    Where the flow does not cycle (its growth is too slow to show, or the cycle cannot be told) the linear answer stays.
+    Where the flow does not cycle (its growth is too slow to show, or no cycle is recognised) the linear answer stays.
     """
     if linear.period_s is None:
         return linear
@@ -53,20 +53,20 @@ def integrated(linear: Prediction, scenario: Scenario, candidate: Candidate, pla
             "candidates": (candidate,),
         }
     )
-    done = run(flow)
-    found = done.data.verdicts[linear.signal]
-    if found.verdict != "limit_cycle" or found.period_s is None:
+    finished = run(flow)
+    verdict = finished.data.verdicts[linear.signal]
+    if verdict.verdict != "limit_cycle" or verdict.period_s is None:
         return linear
-    swing = found.amplitude_ratio * plant.slots
-    longer = NOISE_SHARE * plant.slots * done.summary["flow"]["decode_utilization_ratio"] / swing**2
-    periods = (scenario.horizon_s - scenario.warmup_s) / found.period_s
+    swing = verdict.amplitude_ratio * plant.slots
+    longer = NOISE_SHARE * plant.slots * finished.summary["flow"]["decode_utilization_ratio"] / swing**2
+    periods = (scenario.horizon_s - scenario.warmup_s) / verdict.period_s
     return replace(
         linear,
         mechanism=f"{linear.mechanism}, its clipped flow integrated",
-        period_s=found.period_s,
+        period_s=verdict.period_s,
         period_bias_ratio=linear.period_bias_ratio + (longer if plant.noisy else 0.0),
         period_se_ratio=noise_kept_se(ZETA_LEFT, periods)[0] if plant.noisy else 0.0,
-        amplitude_ratio=found.amplitude_ratio,
-        utilization_ratio=done.summary["flow"]["decode_utilization_ratio"],
+        amplitude_ratio=verdict.amplitude_ratio,
+        utilization_ratio=finished.summary["flow"]["decode_utilization_ratio"],
         facts={**linear.facts, "linear_period_s": lap_s},
     )

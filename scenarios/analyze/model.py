@@ -1,4 +1,4 @@
-"""The plant as theory needs it: slots, dead time, residence, and how late a law sees and acts."""
+"""The parameters of a plant that theory needs: slots, dead time, residence, and the delay of observation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Plant:
     `residence_cv` is that of residence alone; `stages` of an Erlang law (None: another law). `ceiling_per_s` is the
     most that the door releases (None: no limit). `arrivals_per_s` None: work waits at the door for ever. `noisy` False:
     a fluid. `source` says where the numbers come from. `residences_s`: mean residence in an empty and in a full
-    pool as an experiment found them, then at either end of its confidence (empty: one number holds throughout).
+    pool as an experiment measured them, then at either end of its confidence (empty: one number holds throughout).
     `dead_times_s`: those of turns at equally spaced ranks, where a run showed them (empty: all have the same).
     """
 
@@ -70,19 +70,19 @@ def plant_of(
     UserError
         The plant declares no model and none was identified.
     """
-    own = plants.declared(scenario)
+    declared = plants.declared(scenario)
     work, ceiling = scenario.workload, scenario.admission.max_release_per_s
     arrivals = work.rate_per_s if isinstance(work, PoissonWorkload) else None
     if not isinstance(work, SaturatedWorkload | PoissonWorkload):
         raise UserError(
             f"workload.kind: {work.kind} has no analysis; saturated and poisson have: analyse with one of them"
         )
-    if own is not None and isinstance(scenario.plant, TandemPlant | FluidPlant):
+    if declared is not None and isinstance(scenario.plant, TandemPlant | FluidPlant):
         law = scenario.plant.residence
         return Plant(
-            slots=own.slots,
-            residence_s=own.residence_s,
-            dead_time_s=own.dead_time_s,
+            slots=declared.slots,
+            residence_s=declared.residence_s,
+            dead_time_s=declared.dead_time_s,
             residence_cv=residence_cv(law),
             stages={"exponential": 1, "erlang": law.stages, "fixed": 0}.get(law.shape),
             ceiling_per_s=ceiling,

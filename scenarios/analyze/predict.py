@@ -1,4 +1,4 @@
-"""One candidate's prediction, from what its law declares and what the plant is."""
+"""Predict one candidate from the structure that its law declares and the parameters of the plant."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from policies.design.structure import OneForOne, RelayOnBusy, RelayOnWork, Smoot
 from policies.design.tandem_model import TandemModel
 from scenarios.analyze import tolerance
 from scenarios.analyze.model import Plant
-from scenarios.analyze.prediction import Prediction, none_declared, quiet_word, utilization
+from scenarios.analyze.prediction import Prediction, no_prediction, quiet_word, utilization
 from scenarios.analyze.smooth import around_the_dead_time, on_the_buffer, through_the_dead_time
 from scenarios.verdict.thresholds import THRESHOLDS
 
@@ -37,7 +37,7 @@ def predict(
     window_s : (float, float)
         The part of the run that will be judged, for cycles that die away.
     reason : str, optional
-        Why the law has no structure, in its own words.
+        Why the law has no structure, as the law states it.
     """
     full_per_s = plant.slots / plant.residence_s
     if plant.arrivals_per_s is not None and plant.arrivals_per_s < full_per_s:
@@ -54,7 +54,7 @@ def predict(
         return on_the_buffer(structure, plant, model)
     if isinstance(structure, Smooth):
         return around_the_dead_time(structure, plant, model)
-    return none_declared(reason)
+    return no_prediction(reason)
 
 
 def _arrival_limited(plant: Plant, arrivals_per_s: float) -> Prediction:
@@ -67,14 +67,14 @@ def _arrival_limited(plant: Plant, arrivals_per_s: float) -> Prediction:
 
 
 def _rate(plant: Plant) -> float:
-    # A door without a limit empties the queue at once; a thousand full pools a second stands for that.
+    # Admission without a limit empties the queue at once; a thousand full pools a second stands for that.
     return plant.ceiling_per_s if plant.ceiling_per_s is not None else 1000 * plant.slots / plant.residence_s
 
 
 def _relay_on_busy(law: RelayOnBusy, plant: Plant, model: TandemModel) -> Prediction:
     if law.refuses and plant.arrivals_per_s is not None:
         plant = replace(plant, ceiling_per_s=min(_rate(plant), plant.arrivals_per_s))
-    loaded = _loaded(law, plant, model)
+    loaded = _loaded_orbits(law, plant, model)
     orbit = loaded[0] if loaded else _orbit(law, plant, model)
     if orbit is None:
         share = min(1.0, _rate(plant) * plant.residence_s / plant.slots)
@@ -103,14 +103,14 @@ def _relay_on_busy(law: RelayOnBusy, plant: Plant, model: TandemModel) -> Predic
         period_bias_ratio=tolerance.relay_bias(plant.slots, law.close_at_turns - law.open_at_turns),
         period_se_ratio=tolerance.relay_se(plant.slots) if plant.noisy else 0.0,
         utilization_tolerance_ratio=0.01
-        + max((abs((one.utilization_ratio or 0.0) - (orbit.utilization_ratio or 0.0)) for one in loaded), default=0.0),
+        + max((abs((end.utilization_ratio or 0.0) - (orbit.utilization_ratio or 0.0)) for end in loaded), default=0.0),
         facts=facts,
     )
 
 
 def _spread(plant: Plant, model: TandemModel) -> bool:
-    # The integrated flow knows no sampling, so it is for loops whose pipeline is longer than the gate is late. In a
-    # shorter one the gate's samples and the turns' own noise make the lap, and neither form is right to a tenth.
+    # The integrated flow has no sampling, so it fits loops whose pipeline is longer than the observation delay. In a
+    # shorter one sampling and noise set the period, and neither form is right to a tenth.
     return bool(plant.dead_times_s) and plant.dead_time_s > model.observation_s
 
 
@@ -120,7 +120,7 @@ def _span(plant: Plant, model: TandemModel) -> str:
 
 
 def _orbit(law: RelayOnBusy, plant: Plant, model: TandemModel) -> orbits.RelayOrbit | None:
-    made = {
+    relay = {
         "slots": plant.slots,
         "residence_s": plant.residence_s,
         "open_at_turns": law.open_at_turns,
@@ -128,36 +128,36 @@ def _orbit(law: RelayOnBusy, plant: Plant, model: TandemModel) -> orbits.RelayOr
         "rate_per_s": _rate(plant),
     }
     if not _spread(plant, model):
-        return orbits.relay_orbit(dead_time_s=model.loop_delay_s, **made)
-    return spread_relay_orbit(dead_times_s=plant.dead_times_s, observation_s=model.observation_s, **made)
+        return orbits.relay_orbit(dead_time_s=model.loop_delay_s, **relay)
+    return spread_relay_orbit(dead_times_s=plant.dead_times_s, observation_s=model.observation_s, **relay)
 
 
-def _loaded(law: RelayOnBusy, plant: Plant, model: TandemModel) -> list[orbits.RelayOrbit]:
-    # A pool whose turns slow each other: its orbit as found, and at either end of what the experiment left open.
-    found = [
+def _loaded_orbits(law: RelayOnBusy, plant: Plant, model: TandemModel) -> list[orbits.RelayOrbit]:
+    # A pool whose turns slow each other: its orbit as measured, and at either end of the confidence.
+    loaded = [
         orbits.loaded_full_empty_orbit(
             slots=plant.slots,
-            residence_s=ends,
+            residence_s=empty_and_full_s,
             dead_time_s=model.loop_delay_s,
             open_at_turns=law.open_at_turns,
             close_at_turns=law.close_at_turns,
             rate_per_s=_rate(plant),
         )
-        for ends in plant.residences_s
+        for empty_and_full_s in plant.residences_s
     ]
-    return [orbit for orbit in found if orbit is not None]
+    return [orbit for orbit in loaded if orbit is not None]
 
 
 def _describing(law: RelayOnBusy, plant: Plant, model: TandemModel) -> dict[str, float | None]:
     half, drive = (law.close_at_turns - law.open_at_turns) / 2, _rate(plant) / 2
     response = loops.rational([1.0], [1.0, 1 / plant.residence_s], model.loop_delay_s)
     grid = loops.frequency_grid(plant.residence_s + model.loop_delay_s, model.loop_delay_s, 4000)
-    found = describing.harmonic_balance(
+    balances = describing.harmonic_balance(
         describing.relay(drive, half), response, grid, np.geomspace(1.02 * half, plant.slots, 60)
     )
-    if not found:
+    if not balances:
         return {}
-    return {"describing_period_s": found[0].period_s, "describing_amplitude_turns": found[0].amplitude}
+    return {"describing_period_s": balances[0].period_s, "describing_amplitude_turns": balances[0].amplitude}
 
 
 def _relay_on_work(law: RelayOnWork, plant: Plant, model: TandemModel) -> Prediction:
@@ -205,7 +205,7 @@ def _one_for_one(law: OneForOne, plant: Plant, window_s: tuple[float, float]) ->
     start, end = window_s
     span = 2 * decay * (end - start)
     left = np.exp(-decay * start) * (np.sqrt(-np.expm1(-span) / span) if span > 1e-9 else 1.0)
-    # The floor is held against the fundamental; what is told is half of the peak-to-peak.
+    # The floor is compared with the fundamental; the amplitude returned is half of the peak-to-peak.
     rings = float(height * left) > THRESHOLDS.amplitude_ratio
     amplitude = float(min(batches, 1.0) / 2 * left)
     starts = 2 * float(height) * plant.slots * float(np.exp(-decay * start))

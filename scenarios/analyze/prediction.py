@@ -1,4 +1,4 @@
-"""What a prediction is, and the parts of it that kinds of loop share."""
+"""The prediction of one candidate, and the parts that several kinds of loop share."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Prediction:
         return {**{name: getattr(self, name) for name in kept}, "facts": dict(self.facts)}
 
 
-def none_declared(reason: str | None) -> Prediction:
-    """Return the prediction that is none, with the law's own reason."""
+def no_prediction(reason: str | None) -> Prediction:
+    """Return an empty prediction with the reason that the law gives."""
     return Prediction(mechanism=f"no linearisation, no prediction: {reason or 'the law declares none'}")
 
 

@@ -1,5 +1,5 @@
-"""Predictions of capacity loops: multiplicative scaling through the ticks in which it cannot see what it ordered,
-thresholds with one worker a step, and sizes that follow the demand alone.
+"""Predictions of capacity loops: multiplicative scaling with ordered workers unseen for some ticks, thresholds with one
+worker a step, and sizes that follow the demand alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from policies.admission.credit import Credit
 from policies.capacity.hpa import Hpa
 from policies.design import capacity as theory
 from policies.design.structure import FeedForward, Multiplicative, Scales, Scaling, Steps, reason_for_none
-from scenarios.analyze.prediction import Prediction, none_declared
+from scenarios.analyze.prediction import Prediction, no_prediction
 from scenarios.build.cluster import startup_s
 from scenarios.build.laws import make_law, missing
 from scenarios.errors import UserError
@@ -44,12 +44,12 @@ def structure_of(candidate: Candidate, scenario: Scenario) -> tuple[Scaling | No
 def undeclared(scenario: Scenario) -> list[str]:
     """Return the pools whose start-up a scaling law's analysis needs and the plant does not declare."""
     plant = scenario.plant
-    found = [
+    structures = [
         structure_of(candidate, scenario)[0]
         for candidate in scenario.candidates
         if candidate.capacity.kind != "hold" and missing(scenario, candidate) is None
     ]
-    names = [own.configuration for own in found if isinstance(own, Multiplicative)]
+    names = [structure.configuration for structure in structures if isinstance(structure, Multiplicative)]
     if not isinstance(plant, ClusterPlant):
         return []
     return [name for name in dict.fromkeys(names) if startup_s(plant.configurations[name]) is None]
@@ -65,24 +65,24 @@ def predict_scaling(
     candidate : Candidate
     scenario : Scenario
     identified : mapping of str to Startup, optional
-        Start-ups as an experiment found them, by configuration; needed where the plant draws them.
+        Start-ups that an experiment measured, by configuration; needed where the plant draws them.
 
     Raises
     ------
     UserError
         The plant draws the start-up and none was identified.
     """
-    own, reason = structure_of(candidate, scenario)
-    if not isinstance(scenario.plant, ClusterPlant) or own is None:
-        return none_declared(reason), "-"
-    if isinstance(own, FeedForward):
-        told = f"feed-forward: workers follow the demand through a lag of {own.lag_s:g} s; nothing comes back"
+    law, reason = structure_of(candidate, scenario)
+    if not isinstance(scenario.plant, ClusterPlant) or law is None:
+        return no_prediction(reason), "-"
+    if isinstance(law, FeedForward):
+        mechanism = f"feed-forward: workers follow the demand through a lag of {law.lag_s:g} s; nothing comes back"
         why = "the count is the demand's, of which theory says nothing"
-        return Prediction(mechanism=told, margins={"gain_margin": None}, signal=SIGNAL, uncompared=why), "-"
-    if isinstance(own, Steps):
-        return _thresholds(own, scenario, scenario.plant), "-"
-    start = (identified or {}).get(own.configuration) or _declared(scenario.plant, own.configuration)
-    return _multiplicative(own, candidate, scenario, start), start.source
+        return Prediction(mechanism=mechanism, margins={"gain_margin": None}, signal=SIGNAL, uncompared=why), "-"
+    if isinstance(law, Steps):
+        return _thresholds(law, scenario, scenario.plant), "-"
+    start = (identified or {}).get(law.configuration) or _declared(scenario.plant, law.configuration)
+    return _multiplicative(law, candidate, scenario, start), start.source
 
 
 def _declared(plant: ClusterPlant, name: str) -> Startup:
@@ -99,14 +99,14 @@ def _thresholds(law: Steps, scenario: Scenario, plant: ClusterPlant) -> Predicti
     most = sum(rack.count * rack.workers for rack in plant.racks)
     loose = [n for n in range(2, most + 1) if not theory.steps_never_chatter(law.down, law.up, n)]
     if law.consolidation:
-        told, loose = "it asks what the load will be with one worker fewer, so no constant load turns it round", []
+        reason, loose = "it asks what the load will be with one worker fewer, so no constant load turns it round", []
     elif loose:
         sizes = str(loose[0]) if len(loose) == 1 else f"{loose[0]} to {loose[-1]}"
-        told = f"down x N/(N-1) reaches up for N = {sizes}: some constant loads make it flap there"
+        reason = f"down x N/(N-1) reaches up for N = {sizes}: some constant loads make it flap there"
     else:
-        told = "down x N/(N-1) stays below up for every N: no constant load makes it flap"
+        reason = "down x N/(N-1) stays below up for every N: no constant load makes it flap"
     start_s = startup_s(plant.configurations[law.configuration])
-    rests = False
+    settles = False
     if loose:
         why = "theory says that some constant loads make it flap, not whether this one does"
     elif not isinstance(scenario.workload, PoissonWorkload | SaturatedWorkload):
@@ -116,10 +116,10 @@ def _thresholds(law: Steps, scenario: Scenario, plant: ClusterPlant) -> Predicti
     elif not law.waits and (start_s is None or start_s > scenario.control.capacity_period_s):
         why = "theory speaks of workers that serve by the next tick, and these start later"
     else:
-        rests, why = True, ""
+        settles, why = True, ""
     return Prediction(
-        mechanism=f"thresholds, one worker a step: {told}",
-        verdict="constant" if rests else None,
+        mechanism=f"thresholds, one worker a step: {reason}",
+        verdict="constant" if settles else None,
         facts={
             "flaps_at_least_workers": loose[0] if loose else None,
             "flaps_at_most_workers": loose[-1] if loose else None,
@@ -129,46 +129,46 @@ def _thresholds(law: Steps, scenario: Scenario, plant: ClusterPlant) -> Predicti
     )
 
 
-def _multiplicative(own: Multiplicative, candidate: Candidate, scenario: Scenario, start: Startup) -> Prediction:
+def _multiplicative(law: Multiplicative, candidate: Candidate, scenario: Scenario, start: Startup) -> Prediction:
     period_s = scenario.period_s("capacity", candidate.capacity)
     delay_s = start.delay_s + scenario.telemetry.age_s
-    # Ordered at one tick, a worker that is there by the next was never unseen.
-    unseen = 0 if own.pending_counted else max(ceil(delay_s / period_s - 1e-9) - 1, 0)
+    # A worker that is ordered at one tick and serves by the next is never unseen.
+    unseen = 0 if law.pending_counted else max(ceil(delay_s / period_s - 1e-9) - 1, 0)
     critical = theory.critical_gain(unseen)
-    restless = own.gain >= critical * (1 - 1e-9)
+    restless = law.gain >= critical * (1 - 1e-9)
     if not restless:
         word = "settles by itself"
     else:
-        word = "marginal: repeats for ever" if own.gain <= critical * (1 + 1e-9) else "grows with each turn"
-    held = restless and own.window_s > 0
-    window = f"; held up on the way down for {own.window_s:g} s, which ends it after one overshoot" if held else ""
+        word = "marginal: repeats for ever" if law.gain <= critical * (1 + 1e-9) else "grows with each turn"
+    held = restless and law.window_s > 0
+    window = f"; held up on the way down for {law.window_s:g} s, which ends it after one overshoot" if held else ""
     lap_s = theory.critical_period_ticks(unseen) * period_s if restless else None
     path = _path(candidate, scenario, unseen, period_s)
-    # Other loads come by chance or change with time, and say more of the count than the loop does.
+    # Other loads are random or change with time, and move the count more than the loop does.
     why = (
         "the load comes by chance or changes with time: only turns in flight held at a cap fix the count of every tick"
     )
     if path is not None:
         why = f"the run holds fewer than {THRESHOLDS.min_periods:g} of its periods"
-    told = path is not None and (
+    predicted = path is not None and (
         lap_s is None or scenario.horizon_s - scenario.warmup_s >= THRESHOLDS.min_periods * lap_s
     )
     quiet = not restless or held
-    late = [] if path is None else path[ceil(scenario.warmup_s / period_s) :]
+    judged_path = [] if path is None else path[ceil(scenario.warmup_s / period_s) :]
     return Prediction(
         mechanism=f"multiplicative scaling, {unseen} unseen ticks: {word}{window}",
-        verdict=None if not told else "constant" if quiet else "limit_cycle",
-        period_s=lap_s if told and not quiet else None,
-        margins={"gain_margin": critical / own.gain},
+        verdict=None if not predicted else "constant" if quiet else "limit_cycle",
+        period_s=lap_s if predicted and not quiet else None,
+        margins={"gain_margin": critical / law.gain},
         facts={
             "unseen_ticks": float(unseen),
             "critical_gain": critical,
-            "gain": own.gain,
+            "gain": law.gain,
             "critical_period_s": lap_s,
-            "growth_per_tick_ratio": float(np.abs(theory.scaling_roots(own.gain, unseen)).max()),
+            "growth_per_tick_ratio": float(np.abs(theory.scaling_roots(law.gain, unseen)).max()),
             "startup_s": start.delay_s,
-            "least_wanted_workers": float(min(late)) if late else None,
-            "most_wanted_workers": float(max(late)) if late else None,
+            "least_wanted_workers": float(min(judged_path)) if judged_path else None,
+            "most_wanted_workers": float(max(judged_path)) if judged_path else None,
             "overshoot_workers": float(max(path)) if path else None,
         },
         signal=SIGNAL,
@@ -177,8 +177,8 @@ def _multiplicative(own: Multiplicative, candidate: Candidate, scenario: Scenari
 
 
 def _path(candidate: Candidate, scenario: Scenario, unseen: int, period_s: float) -> list[int] | None:
-    # Only a load that neither chance nor the clock moves lets the count be said tick by tick: turns in flight held at a
-    # cap by work that never ends, and a measure that does not see the line at the door.
+    # The count follows tick by tick only from a load that is constant and not random: turns in flight held at a cap by
+    # an endless queue, and a measure that does not include the turns waiting for admission.
     law = make_law("capacity", candidate.capacity, period_s)
     cap = make_law("admission", candidate.admission, period_s)
     plant = scenario.plant

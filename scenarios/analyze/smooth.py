@@ -1,4 +1,4 @@
-"""Predictions of laws with a linearisation: through the dead time, or around it."""
+"""Predictions of laws with a linearisation: feedback through the dead time, around it, or on the buffer."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def through_the_dead_time(law: Smooth, plant: Plant, model: TandemModel, window_
     sd = np.sqrt(quiet.variance_turns2)
     amplitude = float(np.sqrt(2) * sd / plant.slots)
     seen = plant.noisy and quiet.peak > THRESHOLDS.acf_peak and amplitude > THRESHOLDS.amplitude_ratio
-    # What a run is read by is its first peak, which a loop of one lag and a dead time has a little lower than e^-d.
+    # A run's damping is read from its first peak, which a loop of one lag and a dead time has a little lower than e^-d.
     zeta = damping_of(-np.log(quiet.peak)) if seen else None
     errors = (0.0, 0.0)
     if seen and zeta is not None and quiet.period_s is not None:

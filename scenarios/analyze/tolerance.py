@@ -1,4 +1,4 @@
-"""How near a run must come to its prediction: the error of the theory, and three standard errors of what is measured.
+"""Tolerances between prediction and run: the error of the theory, and three standard errors of what is measured.
 
 A cycle kept up by noise is a complex Ornstein-Uhlenbeck process of decay g = zeta w. From n periods of it
 
@@ -20,8 +20,8 @@ from __future__ import annotations
 from math import exp, pi, sqrt
 
 # What theory itself leaves out. The linear-noise approximation: 10 % of a variance, so 5 % of a damping. Exact orbits:
-# 1 % (the gate's sampling is half a period on average, not at each switch). The gate that is thin beside its own noise
-# opens early: 2 % more.
+# 1 % (the gate's sampling is half a period on average, not at each switch). A gate whose band
+# is thin beside its noise opens early: 2 % more.
 MODEL_DAMPING, MODEL_PERIOD, THIN_PERIOD = 0.05, 0.01, 0.02
 THIN_BAND_RATIO = 0.02
 SIGMAS = 3.0

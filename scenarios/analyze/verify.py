@@ -1,4 +1,4 @@
-"""Measurement beside prediction: the same numbers from runs, and whether they agree within the stated tolerances."""
+"""Compare a prediction with runs: the same numbers, measured, and whether they agree within their tolerances."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scenarios.analyze.prediction import Prediction
 from scenarios.run.many import Job, run_many
 from scenarios.schema.scenario import Scenario
 
-# An identified plant is one lag, and a real pool's residence changes with its load: what an experiment must foretell.
+# An identified plant is one lag, and a real pool's residence changes with its load: the period is held to this share.
 IDENTIFIED_PERIOD_RATIO = 0.1
 QUIET = frozenset({"steady", "constant"})
 # Within this share of the Hopf gain noise and clipping meet, and a run may fall on either side of the edge.
@@ -36,36 +36,38 @@ def measure(
         for name in names
         for k in range(seeds)
     ]
-    found: dict[str, list[Mapping[str, Any]]] = {name: [] for name in names}
+    summaries: dict[str, list[Mapping[str, Any]]] = {name: [] for name in names}
     for count, (key, summary) in enumerate(run_many(work, jobs), 1):
         assert isinstance(key, tuple)
-        found[key[0]].append(summary)
+        summaries[key[0]].append(summary)
         if done is not None:
             done(count, len(work))
-    return {name: _joined(own, signals[name]) for name, own in found.items()}
+    return {name: _mean_of_runs(runs, signals[name]) for name, runs in summaries.items()}
 
 
-def _joined(summaries: Sequence[Mapping[str, Any]], signal: str) -> dict[str, object]:
-    own = [summary["verdict"][signal] for summary in summaries]
+def _mean_of_runs(summaries: Sequence[Mapping[str, Any]], signal: str) -> dict[str, object]:
+    verdicts = [summary["verdict"][signal] for summary in summaries]
 
     def mean(name: str) -> float | None:
-        values = [float(one[name]) for one in own if one.get(name) is not None]
-        return fmean(values) if len(values) == len(own) else None
+        values = [float(verdict[name]) for verdict in verdicts if verdict.get(name) is not None]
+        return fmean(values) if len(values) == len(verdicts) else None
 
     return {
-        "verdict": mode(one["verdict"] for one in own),
+        "verdict": mode(verdict["verdict"] for verdict in verdicts),
         "period_s": mean("period_s"),
         "amplitude_ratio": mean("amplitude_ratio"),
         "damping_ratio": mean("damping_ratio"),
         "utilization_ratio": fmean(float(s["flow"]["decode_utilization_ratio"]) for s in summaries),
         "seeds": len(summaries),
-        "plant": _plant([s.get("measured") for s in summaries]),
+        "plant": _mean_plant([s.get("measured") for s in summaries]),
     }
 
 
-def _plant(seen: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
-    told = [one for one in seen if one]
-    return {name: _mean([one[name] for one in told]) for name in told[0]} if len(told) == len(seen) else None
+def _mean_plant(estimates: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
+    known = [plant for plant in estimates if plant]
+    if len(known) < len(estimates):
+        return None
+    return {name: _mean([plant[name] for plant in known]) for name in known[0]}
 
 
 def _mean(values: Sequence[Any]) -> float | list[float]:  # numbers, or lists of equal length
@@ -80,24 +82,24 @@ def disagreements(predicted: Prediction, measured: Mapping[str, Any], declared: 
     `declared` False is an identified plant, whose period is held to a tenth. Only what was predicted is compared;
     `steady` and `constant` are the same prediction.
     """
-    found = []
+    differences = []
     seeds = int(measured.get("seeds") or 1)
     want, got = predicted.verdict, measured["verdict"]
     at_edge = abs((predicted.facts.get("gain_over_hopf") or 0.0) - 1) < EDGE and {want, got} <= KEPT_UP
     if want is not None and got != want and not {want, got} <= QUIET and not at_edge:
-        found.append(f"verdict {want} was expected, {got} was measured")
+        differences.append(f"verdict {want} was expected, {got} was measured")
     if predicted.period_s is not None and want not in QUIET:
         limit = tolerance.limit(predicted.period_bias_ratio, predicted.period_se_ratio, seeds)
         limit = limit if declared else max(limit, IDENTIFIED_PERIOD_RATIO)
-        found += _beyond("period_s", predicted.period_s, measured["period_s"], limit * predicted.period_s)
+        differences += _beyond("period_s", predicted.period_s, measured["period_s"], limit * predicted.period_s)
     if predicted.damping_ratio is not None and predicted.damping_ratio > 0 and want not in QUIET:
         limit = tolerance.limit(predicted.damping_bias_ratio, predicted.damping_se_ratio, seeds)
         limit *= predicted.damping_ratio
-        found += _beyond("damping_ratio", predicted.damping_ratio, measured["damping_ratio"], limit)
+        differences += _beyond("damping_ratio", predicted.damping_ratio, measured["damping_ratio"], limit)
     if predicted.utilization_ratio is not None:
         limit = predicted.utilization_tolerance_ratio
-        found += _beyond("utilization_ratio", predicted.utilization_ratio, measured["utilization_ratio"], limit)
-    return found
+        differences += _beyond("utilization_ratio", predicted.utilization_ratio, measured["utilization_ratio"], limit)
+    return differences
 
 
 def _beyond(name: str, want: float, got: float | None, limit: float) -> list[str]:

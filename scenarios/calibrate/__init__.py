@@ -1,3 +1,3 @@
 """The verdict's calibration. Read `table` (what is promised, and the command), then `plants` (nulls and cycles run in
-our own plants), then `series` (nulls and cycles made by formulas, and the power curve).
+the simulated plants), then `series` (nulls and cycles made by formulas, and the power curve).
 """

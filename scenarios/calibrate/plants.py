@@ -1,8 +1,8 @@
-"""Nulls and cycles from our own plants: whole runs through the kernel, whose truth is known before they begin.
+"""Calibration runs of the simulated plants: nulls and cycles whose truth is known before they begin.
 
-Nulls: doors that stand open before tandem, fluid and cluster plants, under Poisson, red-noise and daily demand; and two
+Nulls: open admission before tandem, fluid and cluster plants, under Poisson, red-noise and daily demand; and two
 laws that pace work in flight, which theory calls steady. Cycles: relays, a ring of fixed
-residence, and a scaler that is blind to one tick; each run tells its own period by what its actuator did.
+residence, and a scaler that is blind to one tick; the period of each run is counted from the moves of its actuator.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from scenarios.schema.scenario import Scenario
 from scenarios.verdict.types import SignalVerdict
 
 RUNS = 80
-# The words of so many runs stand in the table by themselves, for a test to repeat.
+# The verdicts of so many runs stand in the table separately, for a test to repeat.
 FIRST = 10
-# A signal that moves by less than this share of its scale (a line at an open door) is no test, and is not counted.
+# A signal that moves by less than this share of its scale (a queue before open admission) is not counted.
 MOVES_RATIO = 1e-3
 WARMUP_S, WINDOW_S, STEP_S = 60.0, 800.0, 5.0
 # Forty laps and more: the switches of a relay in turns come unevenly, and the count itself must be known to 1 %.
@@ -137,47 +137,47 @@ def scenario_of(name: str, number: int) -> Scenario:
 
 
 def null_row(name: str, runs: int = RUNS) -> dict[str, Any]:
-    """Return what the signals of a family's runs were called; those that hardly move are not counted."""
+    """Return the verdicts on the signals of a family's runs; those that hardly move are not counted."""
     words: Counter[str] = Counter()
     first: Counter[str] = Counter()
-    alarmed, said = 0, []
+    alarmed, alarms = 0, []
     for number in range(runs):
-        own = {k: v for k, v in judged(run(scenario_of(name, number))).items() if v.amplitude_ratio > MOVES_RATIO}
-        words.update(v.verdict for v in own.values())
+        verdicts = {k: v for k, v in judged(run(scenario_of(name, number))).items() if v.amplitude_ratio > MOVES_RATIO}
+        words.update(v.verdict for v in verdicts.values())
         if number < FIRST:
-            first.update(v.verdict for v in own.values())
-        loud = [f"run {number}: {signal} {v.verdict}" for signal, v in own.items() if v.verdict in ALARMS]
-        alarmed += bool(loud)
-        said += loud
+            first.update(v.verdict for v in verdicts.values())
+        alarms_of_run = [f"run {number}: {signal} {v.verdict}" for signal, v in verdicts.items() if v.verdict in ALARMS]
+        alarmed += bool(alarms_of_run)
+        alarms += alarms_of_run
     return {
         "runs": runs,
         "runs_with_an_alarm": alarmed,
         "series": sum(words.values()),
         "false_alarms": sum(count for word, count in words.items() if word in ALARMS),
         "undecided": words["undecided"],
-        "alarms": said,
+        "alarms": alarms,
         "first_words": dict(sorted(first.items())),
     }
 
 
 def judged(done: Run) -> dict[str, SignalVerdict]:
     """Return the verdicts on the signals of a run."""
-    return dict(done.data.verdicts)  # type: ignore[arg-type]  # judged in this process, so they are the room's own
+    return dict(done.data.verdicts)  # type: ignore[arg-type]  # judged in this process, so they are of the class of that room
 
 
 # ------------------------------------------------ cycles
 def cycles() -> Iterator[tuple[str, str, str, float, Run]]:
-    """Yield (family, signal, word, the run's own period in seconds, run): what the actuator did, counted."""
+    """Yield (family, signal, verdict, period in seconds, run); the period is counted from the moves of the actuator."""
     for slots, mean_s, dead_s, alpha, band in ((256, 5.0, 10.0, 2.0, 0.05), (256, 10.0, 5.0, 2.0, 0.05)):
         for kind, seeds in (("fluid", 1), ("tandem", 8)):
             for seed in range(seeds):
-                made = _gate(tandem(slots, mean_s, dead_s, kind=kind), alpha * slots / mean_s, 1 - band, 1.0, seed)
-                done = run(made)
+                scenario = _gate(tandem(slots, mean_s, dead_s, kind=kind), alpha * slots / mean_s, 1 - band, 1.0, seed)
+                finished = run(scenario)
                 name = f"relay_{kind}_{mean_s:g}_{dead_s:g}"
-                yield name, "decode_occupancy_ratio", "limit_cycle", _laps(done), done
+                yield name, "decode_occupancy_ratio", "limit_cycle", _laps(finished), finished
     for seed in range(8):
-        done = run(_gate(tandem(400, 10.0, 2.0), 80.0, 0.45, 0.55, seed))
-        yield "relay_unsaturated", "decode_occupancy_ratio", "limit_cycle", _laps(done), done
+        finished = run(_gate(tandem(400, 10.0, 2.0), 80.0, 0.45, 0.55, seed))
+        yield "relay_unsaturated", "decode_occupancy_ratio", "limit_cycle", _laps(finished), finished
     for dead_s in (6.0, 14.0):
         ring = load(
             "echo", [f"plant.dead_time_s={dead_s}", "plant.slots=128", "candidates.credit_n.admission.cap_turns=128"]
@@ -208,7 +208,7 @@ def _gate(plant: Parts, rate_per_s: float, open_at: float, close_at: float, seed
 
 
 def _laps(done: Run) -> float:
-    # The mean span between openings of the gate within the window: a count, which knows nothing of correlations.
+    # The mean span between openings of the gate within the window: a count, which uses no correlations.
     released = done.signals["admitted_turns"].to_numpy(dtype=np.float64)
     gate = released / released.max()
     t = done.signals["t_s"].to_numpy(dtype=np.float64)
@@ -219,14 +219,14 @@ def _laps(done: Run) -> float:
 
 
 def cycle_rows() -> dict[str, dict[str, float]]:
-    """Return, for each family, how many of its cycles were found, how many under their own name, the worst period."""
+    """Return, for each family, how many of its cycles were found, how many with the right verdict, the worst period."""
     rows: dict[str, dict[str, float]] = {}
-    for name, signal, word, period_s, done in cycles():
-        own = judged(done)[signal]
+    for name, signal, word, period_s, finished in cycles():
+        verdict = judged(finished)[signal]
         row = rows.setdefault(name, {"series": 0, "found": 0, "named": 0, "worst_period_error_ratio": 0.0})
         row["series"] += 1
-        row["found"] += own.oscillates
-        row["named"] += own.verdict == word
-        error = abs((own.period_s or np.inf) / period_s - 1)
+        row["found"] += verdict.oscillates
+        row["named"] += verdict.verdict == word
+        error = abs((verdict.period_s or np.inf) / period_s - 1)
         row["worst_period_error_ratio"] = max(row["worst_period_error_ratio"], short(error))
     return rows

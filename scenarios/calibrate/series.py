@@ -15,10 +15,10 @@ from scenarios.verdict import known_signals as known
 from scenarios.verdict.classify import judge_signal
 from scenarios.verdict.types import Floats, Series, SignalVerdict
 
-# Another seed than the one under which thresholds were chosen: what is counted here had no part in that.
+# Not the seed under which the thresholds were chosen, so that these series had no part in that choice.
 SEED = 20261201
 ROWS, BINS, STEP_S = 60, 4000, 0.25
-# A null may be steady or constant; undecided is plain speaking too, but it is counted apart.
+# A null may be steady or constant; undecided is no alarm either, but it is counted separately.
 ALARMS = frozenset({"unbounded", "driven", "echo", "limit_cycle", "quasi_cycle", "ringing"})
 POOLS = {
     "pool_poisson_512_at_0.8": (known.Pool(slots=512, residence_s=5, dead_time_s=1), 0.8),
@@ -31,10 +31,10 @@ AMPLITUDES, PERIODS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0), (12, 15, 20, 40)
 
 def nulls(rows: int, bins: int = BINS) -> Iterator[tuple[str, list[Series]]]:
     """Yield families of series that hold no cycle of their own; a family's generator depends on its name alone."""
-    made = {f"ar1_phi_{phi}": partial(known.red_noise, phi=phi) for phi in (0.9, 0.98, 0.995)}
-    made |= {f"reflected_walk_{load}": partial(known.reflected_walk, load=load) for load in (0.8, 0.95)}
-    made |= {f"diurnal_ar1_{phi}": partial(known.diurnal, phi=phi) for phi in (0.9, 0.98)}
-    for name, make in made.items():
+    generators = {f"ar1_phi_{phi}": partial(known.red_noise, phi=phi) for phi in (0.9, 0.98, 0.995)}
+    generators |= {f"reflected_walk_{load}": partial(known.reflected_walk, load=load) for load in (0.8, 0.95)}
+    generators |= {f"diurnal_ar1_{phi}": partial(known.diurnal, phi=phi) for phi in (0.9, 0.98)}
+    for name, make in generators.items():
         x = make(rng_of(name), rows, bins)
         # Scaled so that the effect floors do not decide: a swing is measured against three standard deviations.
         stock = name.startswith("reflected")
@@ -46,7 +46,7 @@ def nulls(rows: int, bins: int = BINS) -> Iterator[tuple[str, list[Series]]]:
 def pool_nulls(name: str, pool: known.Pool, load: float, rows: int, bins: int) -> list[Series]:
     """Return occupancy, ready buffer and retirements of open pools under Poisson arrivals."""
     n, full = pool.slots, pool.slots / pool.residence_s
-    made = known.run_pool(
+    pools = known.run_pool(
         pool,
         known.Control(law="open", base_per_s=load * full),
         rng=rng_of(name),
@@ -54,14 +54,14 @@ def pool_nulls(name: str, pool: known.Pool, load: float, rows: int, bins: int) -
         warmup_s=20 * pool.residence_s,
         window_s=bins * STEP_S,
     )
-    found = [
+    series = [
         Series(name="busy", step_s=STEP_S, mean=x / n, minimum=a / n, maximum=b / n, scale=1.0, one_turn=1 / n)
-        for x, a, b in zip(made.busy, made.busy_min, made.busy_max)
+        for x, a, b in zip(pools.busy, pools.busy_min, pools.busy_max)
     ]
-    found += [Series(name="ready", step_s=STEP_S, mean=x, scale=n, stock=True, one_turn=1.0) for x in made.ready]
-    return found + [
+    series += [Series(name="ready", step_s=STEP_S, mean=x, scale=n, stock=True, one_turn=1.0) for x in pools.ready]
+    return series + [
         Series(name="retired", step_s=STEP_S, mean=x, scale=full, one_turn=1 / STEP_S, flow=True)
-        for x in made.retired_per_s
+        for x in pools.retired_per_s
     ]
 
 
@@ -90,7 +90,7 @@ SHAPES: dict[str, Callable[[Floats], Floats]] = {
 
 def power(rows: int) -> list[dict[str, float]]:
     """Return the share of sines found in red noise (phi 0.9), by amplitude over the noise's sd and by periods."""
-    found = []
+    shares = []
     for periods in PERIODS:
         for amplitude in AMPLITUDES:
             rng = rng_of(f"power {periods} {amplitude}")
@@ -98,8 +98,8 @@ def power(rows: int) -> list[dict[str, float]]:
             phase = 2 * np.pi * (rng.uniform(size=(rows, 1)) + np.arange(2000) * periods / 1999)
             words = [judge_signal(_plain(x, 3.0)).verdict for x in noise + amplitude * np.sin(phase)]
             share = sum(word in ("limit_cycle", "quasi_cycle") for word in words) / rows
-            found.append({"periods": periods, "amplitude_over_sd": amplitude, "found_ratio": share})
-    return found
+            shares.append({"periods": periods, "amplitude_over_sd": amplitude, "found_ratio": share})
+    return shares
 
 
 def _plain(x: Floats, scale: float) -> Series:
@@ -113,26 +113,26 @@ def rng_of(name: str) -> np.random.Generator:
 
 
 def null_row(family: list[Series]) -> dict[str, float]:
-    """Return what a family of nulls was called."""
-    words = Counter(judge_signal(one).verdict for one in family)
+    """Return how often a family of nulls raised an alarm or stayed undecided."""
+    words = Counter(judge_signal(null).verdict for null in family)
     alarms = sum(count for word, count in words.items() if word in ALARMS)
     return {"series": len(family), "false_alarms": alarms, "undecided": words["undecided"]}
 
 
 def cycle_row(word: str, period_s: float, family: list[Series]) -> dict[str, float]:
-    """Return how many of a family were found, how many under their own name, and the worst period.
+    """Return how many of a family were found, how many with the right verdict, and the worst period.
 
     A wave in noise over a dozen periods may be read as kept up by that noise: it is found all the same.
     """
     echo = word == "echo"
-    flows = [one.mean for one in family] if echo else [None] * len(family)
-    found: list[SignalVerdict] = [
+    flows = [series.mean for series in family] if echo else [None] * len(family)
+    verdicts: list[SignalVerdict] = [
         # In a ring what leaves decode is admitted at once, so any one series stands for both flows.
-        judge_signal(one, transit_s=period_s if echo else None, admissions=flow, retirements=flow)
-        for one, flow in zip(family, flows)
+        judge_signal(series, transit_s=period_s if echo else None, admissions=flow, retirements=flow)
+        for series, flow in zip(family, flows)
     ]
-    errors = [abs((one.period_s or np.inf) / period_s - 1) for one in found]
-    hits, named = sum(one.oscillates for one in found), sum(one.verdict == word for one in found)
+    errors = [abs((verdict.period_s or np.inf) / period_s - 1) for verdict in verdicts]
+    hits, named = sum(verdict.oscillates for verdict in verdicts), sum(verdict.verdict == word for verdict in verdicts)
     return {"series": len(family), "found": hits, "named": named, "worst_period_error_ratio": short(max(errors))}
 
 

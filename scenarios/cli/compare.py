@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scenarios.analyze.analysis import beside
+from scenarios.analyze.analysis import expected_of_run
 from scenarios.build.conversations import with_trace
 from scenarios.build.laws.file import with_policy_file
 from scenarios.cli.common import bar, free_folder, log_progress, print_checks, print_json, print_repairs, quiet
@@ -67,7 +67,7 @@ def compare(
     else:
         show(found, out)
     for name, why in found.skipped.items():
-        lost = sum(check["candidate"] == name for check in found.unheld)
+        lost = sum(check["candidate"] == name for check in found.skipped_expectations)
         told = f"; {lost} of its expectations skipped with it, so the exit code is 1" if lost else ""
         typer.echo(f"{name}: skipped, {why}{told}", err=True)
     for summaries in found.summaries.values():
@@ -95,7 +95,7 @@ def compared(scenario: Scenario, *, seeds: int, jobs: int | None, out: Path | No
         )
     for name, summaries in found.summaries.items():
         for summary in summaries:
-            summary["theory"] = beside(scenario, name, summary)
+            summary["theory"] = expected_of_run(scenario, name, summary)
     return found
 
 

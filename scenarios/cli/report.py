@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scenarios.analyze.analysis import beside
+from scenarios.analyze.analysis import expected_of_run
 from scenarios.cli.options import new_file, unwritable
 from scenarios.errors import UserError
 from scenarios.schema.load import validate
@@ -64,7 +64,7 @@ def _told(run: RunData, folder: Path) -> RunData:
     """Put theory's word into the run's summary, where its scenario still reads (a law's own file may have moved)."""
     try:
         scenario = validate(tomllib.loads(run.scenario_toml), folder.name)
-        theory = beside(scenario, run.candidate, run.summary)
+        theory = expected_of_run(scenario, run.candidate, run.summary)
     except UserError:
         return run
     return replace(run, summary={**run.summary, "theory": theory})

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from scenarios.analyze.analysis import beside
+from scenarios.analyze.analysis import expected_of_run
 from scenarios.build.conversations import with_trace
 from scenarios.build.laws.file import with_policy_file
 from scenarios.cli.common import bar, free_folder, print_json, print_repairs, quiet
@@ -79,7 +79,7 @@ def run(
     if as_json:
         print_json(done.summary)
     else:
-        _show({**done.summary, "theory": beside(scenario, candidate, done.summary)}, scenario.title, out)
+        _show({**done.summary, "theory": expected_of_run(scenario, candidate, done.summary)}, scenario.title, out)
     refuse_empty(done.summary)
 
 

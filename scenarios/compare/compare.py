@@ -1,4 +1,4 @@
-"""Run every candidate on every seed, in processes, and join what came of them."""
+"""Compare the candidates of a scenario: run each on every seed, and join the summaries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from scenarios.build.laws import missing
-from scenarios.compare.join import differences, expected, joined, unheld
+from scenarios.compare.join import differences, expected, joined, skipped_expectations
 from scenarios.errors import UserError
 from scenarios.run.execute import run
 from scenarios.run.processes import processes
@@ -21,11 +21,11 @@ Summary = dict[str, Any]
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a comparison found.
+    """The result of a comparison.
 
     `summaries[candidate]` holds one summary a seed, in the order of `seeds`; `folders[candidate]` the record of the
-    first seed, where records were kept. `skipped` says of each candidate that could not be built which optional package
-    it wants; its expectations are not held to anything, so `ok` is False where it has any.
+    first seed, where records were kept. `skipped` names, for each candidate that could not be built, the missing
+    optional package; its expectations are not met, so `ok` is False where it has any.
     """
 
     scenario: Scenario
@@ -36,22 +36,23 @@ class Comparison:
 
     @property
     def checks(self) -> dict[str, list[dict[str, Any]]]:
-        """Return each candidate's expectations with what was got."""
-        return {name: expected(self.scenario.expect.get(name, {}), own) for name, own in self.summaries.items()}
+        """Return each candidate's expectations with the values reached."""
+        expect = self.scenario.expect
+        return {name: expected(expect.get(name, {}), summaries) for name, summaries in self.summaries.items()}
 
     @property
     def ok(self) -> bool:
         """Tell whether every expectation holds."""
-        return not self.unheld and all(check["ok"] for checks in self.checks.values() for check in checks)
+        return not self.skipped_expectations and all(check["ok"] for checks in self.checks.values() for check in checks)
 
     @property
-    def unheld(self) -> list[dict[str, Any]]:
-        """Return the expectations of skipped candidates: what was wanted, and why nothing was got."""
+    def skipped_expectations(self) -> list[dict[str, Any]]:
+        """Return the expectations of skipped candidates, each with the reason why it was not run."""
         expect = self.scenario.expect
         return [
             {"candidate": name, **check}
             for name, why in self.skipped.items()
-            for check in unheld(expect.get(name, {}), why)
+            for check in skipped_expectations(expect.get(name, {}), why)
         ]
 
     def to_json(self) -> dict[str, Any]:
@@ -64,15 +65,16 @@ class Comparison:
             "seeds": list(self.seeds),
             "candidates": {
                 name: {
-                    **joined(own),
+                    **joined(summaries),
                     "candidate": name,
-                    "difference": differences(own, first) if own is not first else {},
+                    "difference": differences(summaries, first) if summaries is not first else {},
                     "expect": checks[name],
                 }
-                for name, own in self.summaries.items()
+                for name, summaries in self.summaries.items()
             },
             "skipped": dict(self.skipped),
-            "expect": [{"candidate": name, **check} for name, own in checks.items() for check in own] + self.unheld,
+            "expect": [{"candidate": name, **check} for name, of_candidate in checks.items() for check in of_candidate]
+            + self.skipped_expectations,
             "ok": self.ok,
         }
 
@@ -100,7 +102,7 @@ def compare(
     candidates : sequence of str, optional
         Only these, in this order; empty: all.
     done : callable, optional
-        Told (runs done, runs in all) as they end.
+        Called with (runs done, runs in all) after each run.
 
     Raises
     ------
@@ -110,29 +112,29 @@ def compare(
     if out is not None and out.exists():
         raise UserError(f"{out}: the folder exists; a comparison never overwrites another: name a new one with --out")
     wanted = list(candidates) or [candidate.name for candidate in scenario.candidates]
-    lacking = {name: missing(scenario, scenario.candidate(name)) for name in wanted}
-    skipped = {name: why for name, why in lacking.items() if why is not None}
+    missing_packages = {name: missing(scenario, scenario.candidate(name)) for name in wanted}
+    skipped = {name: why for name, why in missing_packages.items() if why is not None}
     names = [name for name in wanted if name not in skipped]
     if not names:
         raise UserError(next(iter(skipped.values())))
-    numbers = tuple(scenario.seed + i for i in range(seeds))
-    work = [(name, seed) for seed in numbers for name in names]
+    seed_numbers = tuple(scenario.seed + i for i in range(seeds))
+    work = [(name, seed) for seed in seed_numbers for name in names]
     folders = {name: out / name for name in names} if out is not None else {}
     results: dict[tuple[str, int], Summary] = {}
     try:
-        for name, seed, summary in _made(scenario, work, folders, numbers[0], jobs):
+        for name, seed, summary in _summaries(scenario, work, folders, seed_numbers[0], jobs):
             results[name, seed] = summary
             if done is not None:
                 done(len(results), len(work))
-    except BaseException:  # nothing half-written: the folder is this comparison's own
+    except BaseException:  # leave no half-written folder: it was created here
         if out is not None:
             shutil.rmtree(out, ignore_errors=True)
         raise
-    summaries = {name: [results[name, seed] for seed in numbers] for name in names}
-    return Comparison(scenario=scenario, seeds=numbers, summaries=summaries, folders=folders, skipped=skipped)
+    summaries = {name: [results[name, seed] for seed in seed_numbers] for name in names}
+    return Comparison(scenario=scenario, seeds=seed_numbers, summaries=summaries, folders=folders, skipped=skipped)
 
 
-def _made(
+def _summaries(
     scenario: Scenario, work: list[tuple[str, int]], folders: dict[str, Path], first_seed: int, jobs: int
 ) -> Iterator[tuple[str, int, Summary]]:
     """Yield each run's summary as it ends."""
@@ -142,13 +144,15 @@ def _made(
 
     if jobs <= 1 or len(work) == 1:
         for name, seed in work:
-            yield name, seed, _one(scenario, name, seed, folder(name, seed))
+            yield name, seed, _summary_of(scenario, name, seed, folder(name, seed))
         return
     with processes(jobs) as pool:
-        futures = {pool.submit(_one, scenario, name, seed, folder(name, seed)): (name, seed) for name, seed in work}
+        futures = {
+            pool.submit(_summary_of, scenario, name, seed, folder(name, seed)): (name, seed) for name, seed in work
+        }
         for future in as_completed(futures):
             yield *futures[future], future.result()
 
 
-def _one(scenario: Scenario, name: str, seed: int, out: Path | None) -> Summary:
+def _summary_of(scenario: Scenario, name: str, seed: int, out: Path | None) -> Summary:
     return dict(run(scenario, name, seed=seed, out=out).summary)

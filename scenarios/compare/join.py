@@ -1,6 +1,6 @@
-"""Join summaries over seeds: numbers to mean and interval, words to counts; and hold them to what was expected.
+"""Join summaries over seeds: numbers to mean and interval, words to counts; and compare them with the expectations.
 
-Intervals are percentile bootstraps of the mean over seeds (2,000 resamples, drawn from a stream of their own).
+Intervals are percentile bootstraps of the mean over seeds (2,000 resamples, drawn from a random stream of their own).
 Differences are paired: candidate minus first candidate, seed by seed, so what the seed does to both cancels.
 """
 
@@ -16,7 +16,7 @@ from orchestrator.rng import stream_key
 from scenarios.schema.expect import Bound, Expectation
 
 RESAMPLES = 2000
-# Shorthand of expectation keys: the decode pool's own verdict speaks for a run.
+# Shorthand of expectation keys: the verdict on the decode pool stands for the run.
 SHORT = {
     "verdict": "verdict.decode_occupancy_ratio.verdict",
     "period_s": "verdict.decode_occupancy_ratio.period_s",
@@ -24,7 +24,7 @@ SHORT = {
     "damping_ratio": "verdict.decode_occupancy_ratio.damping_ratio",
     "cost_ratio": "verdict.decode_occupancy_ratio.cost.utilization_lost_ratio",
 }
-# Facts of a machine, not of a policy: no difference is taken of them.
+# Facts of the computer, not of a policy: no difference is taken of them.
 MACHINE = ("cpu_s_by_part", "turns_per_cpu_s", "peak_rss_mb", "seed")
 
 
@@ -59,26 +59,28 @@ def joined(parts: Sequence[Any]) -> Any:
 
 def numbers(summary: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
     """Return every number of a summary by its dotted path."""
-    found: dict[str, float] = {}
+    by_path: dict[str, float] = {}
     for key, value in summary.items():
         path = f"{prefix}{key}"
         if isinstance(value, Mapping):
-            found |= numbers(value, f"{path}.")
+            by_path |= numbers(value, f"{path}.")
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            found[path] = float(value)
-    return found
+            by_path[path] = float(value)
+    return by_path
 
 
-def differences(own: Sequence[Mapping[str, Any]], first: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def differences(summaries: Sequence[Mapping[str, Any]], first: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return paired differences to the first candidate by dotted path; paths that a seed lacks are left out."""
-    mine, theirs = [numbers(s) for s in own], [numbers(s) for s in first]
+    numbers_of, numbers_of_first = [numbers(s) for s in summaries], [numbers(s) for s in first]
     paths = [
-        path for path in mine[0] if path.split(".")[0] not in MACHINE and all(path in one for one in (*mine, *theirs))
+        path
+        for path in numbers_of[0]
+        if path.split(".")[0] not in MACHINE and all(path in seed for seed in (*numbers_of, *numbers_of_first))
     ]
-    return {path: interval([a[path] - b[path] for a, b in zip(mine, theirs)]) for path in paths}
+    return {path: interval([a[path] - b[path] for a, b in zip(numbers_of, numbers_of_first)]) for path in paths}
 
 
-def looked_up(summary: Mapping[str, Any], key: str) -> Any:
+def value_at(summary: Mapping[str, Any], key: str) -> Any:
     """Return a value of a summary by its dotted path or its shorthand; None where there is none."""
     return _at(summary, SHORT.get(key, key).split("."))
 
@@ -97,21 +99,23 @@ def _at(here: Any, steps: list[str]) -> Any:
 
 
 def expected(expectation: Expectation, summaries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Hold each expectation to the runs: words to the commonest one, numbers to the mean over seeds."""
+    """Compare each expectation with the runs: words to the commonest one, numbers to the mean over seeds."""
     checks = []
     for key, want in expectation.items():
-        values = [value for value in (looked_up(s, key) for s in summaries) if value is not None]
+        values = [value for value in (value_at(s, key) for s in summaries) if value is not None]
         if isinstance(want, str):
             got: Any = Counter(str(v) for v in values).most_common(1)[0][0] if values else None
             checks.append({"key": key, "want": want, "got": got, "ok": got == want})
         else:
             got = float(np.mean(values)) if values else None
-            checks.append({"key": key, "want": worded(want), "got": got, "ok": got is not None and within(got, want)})
+            checks.append(
+                {"key": key, "want": bound_text(want), "got": got, "ok": got is not None and within(got, want)}
+            )
     return checks
 
 
-def unheld(expectation: Expectation, why: str) -> list[dict[str, Any]]:
-    """Return the expectations of a candidate that was not run, none of them met, and why."""
+def skipped_expectations(expectation: Expectation, why: str) -> list[dict[str, Any]]:
+    """Return the expectations of a candidate that was not run, none of them met, with the reason."""
     return [{**check, "skipped": why} for check in expected(expectation, ())]
 
 
@@ -124,8 +128,8 @@ def within(got: float, want: Bound) -> bool:
     return (want.at_least is None or got >= want.at_least) and (want.at_most is None or got <= want.at_most)
 
 
-def worded(want: Bound) -> str:
-    """Return a bound as a person would write it."""
+def bound_text(want: Bound) -> str:
+    """Return a bound as text, for instance `12 +-5 %` or `>= 0.9`."""
     parts = []
     if want.value is not None:
         slack = f"{100 * want.rel:g} %" if want.rel is not None else f"{want.abs_tol:g}"

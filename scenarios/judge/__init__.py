@@ -1,4 +1,4 @@
-"""The verdict on series that did not come from us. Read `judged` (what is said of each), then `read` (what files are
+"""The verdict on time series from elsewhere. Read `judged` (the judgement of each), then `read` (what files are
 understood), then `mechanism` (what probably makes the cycle).
 """
 

@@ -18,7 +18,7 @@ from scenarios.verdict.types import Floats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What is said of one series. `mean` are the bins that were judged, from `start_s` on, every `step_s`."""
+    """The judgement of one series. `mean` are the bins that were judged, from `start_s` on, every `step_s`."""
 
     name: str
     verdict: SignalVerdict
@@ -65,18 +65,18 @@ def judge_file(
 ) -> list[Judged]:
     """Judge the series of a file; see `read_series` for what is understood and `judge_series` for the rest.
 
-    `load` names the series that came from outside: it is not judged, but held against each of the others.
+    `load` names the series that came from outside: it is not judged, but compared with each of the others.
     """
     wanted = [*columns, load] if columns and load and load not in columns else list(columns)
-    found = read_series(path, time=time, columns=wanted)
-    names = [one.name for one in found]
+    series_read = read_series(path, time=time, columns=wanted)
+    names = [series.name for series in series_read]
     if load is not None and load not in names:
         raise UserError(f"{path}: no load series `{load}`{nearest(load, names)}; there are {', '.join(names[:8])}")
-    inputs = {one.name: one for one in found if one.name == load}
-    judged = [one for one in found if one.name != load]
+    inputs = {series.name: series for series in series_read if series.name == load}
+    judged = [series for series in series_read if series.name != load]
     if not judged:
-        raise UserError(f"{path}: `{load}` is the only series; there is nothing to hold it against")
-    return [judge_series(one, inputs=inputs, scale=scale, dead_time_s=dead_time_s) for one in judged]
+        raise UserError(f"{path}: `{load}` is the only series; there is no other to compare it with")
+    return [judge_series(series, inputs=inputs, scale=scale, dead_time_s=dead_time_s) for series in judged]
 
 
 def judge_series(
@@ -91,7 +91,7 @@ def judge_series(
     Parameters
     ----------
     raw : Raw
-        The series as found.
+        The series as read.
     inputs : mapping of str to Raw, optional
         Series from outside the loop; each is put into the same bins.
     scale : float, optional
@@ -105,9 +105,9 @@ def judge_series(
     size = scale or float(np.mean(np.abs(series.mean))) if len(series.mean) else 1.0
     size = size if size > 0 else 1.0
     outside = {}
-    for name, one in (inputs or {}).items():
-        outside[name], said = _beside(series, one, raw.name)
-        notes += said
+    for name, load in (inputs or {}).items():
+        outside[name], load_notes = _in_bins_of(series, load, raw.name)
+        notes += load_notes
     verdict = _verdict(raw.name, series, size, outside, cuts)
     if cuts:
         flat = without_steps(series.mean, cuts)
@@ -161,8 +161,8 @@ def _judged_part(raw: Raw, series: Even) -> tuple[Floats, Floats]:
     return raw.t_s[inside], raw.values[inside]
 
 
-def _beside(series: Even, other: Raw, name: str) -> tuple[Floats, list[str]]:
-    """Return a series from outside in the bins of the judged one, and what had to be done to it."""
+def _in_bins_of(series: Even, other: Raw, name: str) -> tuple[Floats, list[str]]:
+    """Return a load series in the bins of the judged one, and notes on what was repaired."""
     at = series.start_s + (np.arange(len(series.mean)) + 0.5) * series.step_s
     if not len(other.t_s):
         raise UserError(f"load series `{other.name}`: holds no number")

@@ -1,4 +1,4 @@
-"""What probably makes a cycle: its period against the dead time, the decision interval, and the levels it visits.
+"""Name the likely mechanism of a cycle: its period against the dead time and the decision interval, and its levels.
 
 The ratios are those of `policies/design`: a proportional loop at its edge swings with a period of 2 to 4 dead times (2
 behind a short lag, 4 behind an integrator); a relay gate between 2 and 6; multiplicative scaling with d unseen ticks
@@ -39,8 +39,8 @@ def reversals(values: Floats, threshold: float) -> int:
 
 def flaps(values: Floats, threshold: float) -> int:
     """Count what was taken away and brought back: moves up that follow a move down."""
-    found = moves(values, threshold)
-    return int(np.sum(np.diff(found)[1:] > 0)) if len(found) > 2 else 0
+    turning_values = moves(values, threshold)
+    return int(np.sum(np.diff(turning_values)[1:] > 0)) if len(turning_values) > 2 else 0
 
 
 def least_move(values: Floats, held: bool) -> float:
@@ -62,7 +62,7 @@ def likely(
 ) -> str:
     """Say in one sentence what probably makes the cycle, or what would have to be known to say it."""
     if verdict.verdict == "driven":
-        return "an outside load of the same period, not the controller: it does what it is told"
+        return "an outside load of the same period, not the controller: the controller only follows it"
     if not verdict.oscillates or verdict.period_s is None:
         return "none: no cycle was found"
     hint = "" if loads else "; give the load column to rule out a periodic input"
@@ -70,7 +70,7 @@ def likely(
     if steps is not None:
         return steps + hint
     if dead_time_s is not None:
-        return _against(verdict.period_s, dead_time_s) + hint
+        return _by_dead_time(verdict.period_s, dead_time_s) + hint
     low, high = verdict.period_s / 4, verdict.period_s / 2
     return f"a delay of {low:.3g} to {high:.3g} s in the loop (a quarter to half of the period): look for one" + hint
 
@@ -99,13 +99,13 @@ def _scaling(period_s: float, t_s: Floats, values: Floats) -> str | None:
     return None
 
 
-def _against(period_s: float, dead_time_s: float) -> str:
+def _by_dead_time(period_s: float, dead_time_s: float) -> str:
     ratio = period_s / dead_time_s
-    told = f"period is {ratio:.2f} dead times: "
+    relation = f"period is {ratio:.2f} dead times: "
     if ratio < 1.8:
-        return told + "too fast for that dead time: a faster inner loop, or an echo of bunches once a transit"
+        return relation + "too fast for that dead time: a faster inner loop, or an echo of bunches once a transit"
     if ratio <= 4.2:
-        return told + "feedback through the dead time (2 behind a short lag, 4 behind an integrator, relays alike)"
+        return relation + "feedback through the dead time (2 behind a short lag, 4 behind an integrator, relays alike)"
     if ratio <= 8:
-        return told + "a relay or a slow integrator through the dead time; hysteresis and lags lengthen the period"
-    return told + "too slow for that dead time alone: a longer lag, an integrator windup, or a slower outer loop"
+        return relation + "a relay or a slow integrator through the dead time; hysteresis and lags lengthen the period"
+    return relation + "too slow for that dead time alone: a longer lag, an integrator windup, or a slower outer loop"

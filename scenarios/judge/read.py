@@ -21,9 +21,9 @@ EPOCHS = ((1e18, 1e-9), (1e15, 1e-6), (1e12, 1e-3))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raw:
-    """A series as it was found: instants in seconds from its file's first, rising; values finite.
+    """A series as it was read: instants in seconds from its file's first, rising; values finite.
 
-    `notes` say what was mended on the way, and how often.
+    `notes` say what was repaired while reading, and how often.
     """
 
     name: str
@@ -53,16 +53,16 @@ def read_series(path: Path, *, time: str | None = None, columns: Sequence[str] =
         raise UserError(f"{path}: {'is a folder; name a file' if path.is_dir() else 'no such file'}")
     readers = {".csv": _csv, ".parquet": _parquet}
     if path.suffix == ".json":
-        found = _prometheus(path)
+        series = _prometheus(path)
     elif path.suffix in readers:
-        found = _columns(path, readers[path.suffix](path), time)
+        series = _columns(path, readers[path.suffix](path), time)
     else:
         raise UserError(f"{path}: `{path.suffix}` is not understood; give a .csv, .parquet or .json (Prometheus) file")
-    names = [one.name for one in found]
+    names = [raw.name for raw in series]
     for name in columns:
         if name not in names:
             raise UserError(f"{path}: no series `{name}`{nearest(name, names)}; there are {', '.join(names[:8])}")
-    kept = [one for one in found if not columns or one.name in columns]
+    kept = [raw for raw in series if not columns or raw.name in columns]
     if not kept:
         raise UserError(f"{path}: holds no numeric series beside the time column")
     return kept
@@ -97,7 +97,7 @@ def _columns(path: Path, table: pd.DataFrame, time: str | None) -> list[Raw]:
         raise UserError(f"{path}: no time column `{time}`{nearest(time, names)}")
     clock = time or next((name for name in names if name.lower() in TIME_NAMES), names[0])
     at = _seconds(path, clock, table[clock])
-    found = []
+    series = []
     for name in names:
         if name == clock:
             continue
@@ -108,8 +108,8 @@ def _columns(path: Path, table: pd.DataFrame, time: str | None) -> list[Raw]:
         if len(words):
             row, value = int(words[0]) + 2, table[name].iloc[int(words[0])]
             raise UserError(f"{path}: row {row}, column `{name}`: `{value}` is not a number; leave a gap empty")
-        found.append(_tidy(name, at, values))
-    return _from_zero(found)
+        series.append(_tidy(name, at, values))
+    return _from_zero(series)
 
 
 def _seconds(path: Path, name: str, column: pd.Series) -> Floats:
@@ -122,35 +122,35 @@ def _seconds(path: Path, name: str, column: pd.Series) -> Floats:
     if len(bad):
         row, value = int(bad[0]) + 2, column.iloc[int(bad[0])]
         raise UserError(f"{path}: row {row}, column `{name}`: `{value}` is neither seconds nor a date")
-    whole = dates.dt.tz_localize(None).to_numpy(dtype="datetime64[ns]").astype(np.int64)
-    return np.asarray(whole * 1e-9)
+    nanoseconds = dates.dt.tz_localize(None).to_numpy(dtype="datetime64[ns]").astype(np.int64)
+    return np.asarray(nanoseconds * 1e-9)
 
 
 def _prometheus(path: Path) -> list[Raw]:
     try:
         answer = json.loads(path.read_text(encoding="utf-8"))
         results = answer["data"]["result"] if "data" in answer else answer["result"]
-        pairs = [(dict(one["metric"]), one["values"]) for one in results]
-        made = [(labels, np.array([[float(t), float(v)] for t, v in values])) for labels, values in pairs]
+        pairs = [(dict(result["metric"]), result["values"]) for result in results]
+        series = [(labels, np.array([[float(t), float(v)] for t, v in values])) for labels, values in pairs]
     except (ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError, RecursionError):
         raise UserError(
             f"{path}: not the answer of a Prometheus range query (a `matrix` under data.result, each with values)"
         ) from None
-    shared = set.intersection(*({*labels.items()} for labels, _ in made)) if len(made) > 1 else set()
+    shared = set.intersection(*({*labels.items()} for labels, _ in series)) if len(series) > 1 else set()
     return _from_zero(
-        [_tidy(_label(labels, shared), xy[:, 0], xy[:, 1]) for labels, xy in made if xy.ndim == 2 and len(xy)]
+        [_tidy(_label(labels, shared), xy[:, 0], xy[:, 1]) for labels, xy in series if xy.ndim == 2 and len(xy)]
     )
 
 
 def _label(labels: Mapping[str, str], shared: set[tuple[str, str]]) -> str:
     # Only what tells the series apart, as Prometheus itself would write it.
     name = labels.get("__name__", "")
-    own = [f'{key}="{value}"' for key, value in sorted(labels.items()) if key != "__name__"]
-    apart = [
+    all_labels = [f'{key}="{value}"' for key, value in sorted(labels.items()) if key != "__name__"]
+    distinct = [
         f'{key}="{value}"' for key, value in sorted(labels.items()) if key != "__name__" and (key, value) not in shared
     ]
-    inside = apart if shared else own
-    return f"{name}{{{','.join(inside)}}}" if inside else name or "series"
+    shown = distinct if shared else all_labels
+    return f"{name}{{{','.join(shown)}}}" if shown else name or "series"
 
 
 def _tidy(name: str, at: Floats, values: Floats) -> Raw:
@@ -172,7 +172,7 @@ def _tidy(name: str, at: Floats, values: Floats) -> Raw:
     return Raw(name=name, t_s=at[last], values=values[last], notes=tuple(notes))
 
 
-def _from_zero(found: list[Raw]) -> list[Raw]:
-    starts = [float(one.t_s[0]) for one in found if len(one.t_s)]
+def _from_zero(series: list[Raw]) -> list[Raw]:
+    starts = [float(raw.t_s[0]) for raw in series if len(raw.t_s)]
     first = min(starts, default=0.0)
-    return [replace(one, t_s=one.t_s - first) for one in found]
+    return [replace(raw, t_s=raw.t_s - first) for raw in series]

@@ -1,4 +1,4 @@
-"""From instants as they come to equal bins: irregular sampling, gaps, and persistent steps of level."""
+"""Resample a series into equal bins: irregular sampling, gaps, and lasting steps of level."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILL = 4
 GAP_INTERVALS = 2.5
 # One that comes later than this many intervals, and no later than a gap, has one sample missing before it.
 MISSED_INTERVALS = 1.5
-# A series without an interval of its own has a hole worth a word where this many usual intervals, and this share of
+# A series without a regular interval has a hole worth a note where this many usual intervals, and this share of
 # the record, are without a sample.
 HOLE_INTERVALS, HOLE_RATIO = 10.0, 0.05
 # Gaps that together stay below this share of the record are bridged; beyond it the longest stretch is judged.
@@ -26,7 +26,7 @@ BRIDGED_RATIO = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Even:
-    """A series in equal bins from `start_s` on, with what had to be done to it, in words."""
+    """A series in equal bins from `start_s` on, with notes on what was repaired."""
 
     start_s: float
     step_s: float
@@ -162,7 +162,7 @@ def level_changes(x: Floats) -> list[int]:
 
 def describe_steps(series: Even, cuts: list[int]) -> list[Step]:
     """Return overshoot and settling of each change of level; settled means within 5 % of it or two noise sds."""
-    found = []
+    steps = []
     edges = [0, *cuts, len(series.mean)]
     for i, cut in enumerate(cuts):
         before = float(np.median(series.mean[edges[i] : cut][-max((cut - edges[i]) // 2, 1) :]))
@@ -175,7 +175,7 @@ def describe_steps(series: Even, cuts: list[int]) -> list[Step]:
         away = (part - after) * np.sign(height)
         outside = np.flatnonzero(np.abs(part - after) > max(0.05 * abs(height), 2 * noise))
         settled = int(outside[-1]) + 1 if len(outside) else 0
-        found.append(
+        steps.append(
             Step(
                 at_s=series.start_s + cut * series.step_s,
                 before=before,
@@ -184,7 +184,7 @@ def describe_steps(series: Even, cuts: list[int]) -> list[Step]:
                 settling_s=settled * series.step_s if settled < len(part) * 0.9 else None,
             )
         )
-    return found
+    return steps
 
 
 def without_steps(x: Floats, cuts: list[int]) -> Floats:

@@ -74,9 +74,11 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _cost(summary: Mapping[str, Any]) -> float:
-    """Share of the pool's work lost: to a swing, as the verdict prices it, and to starvation beside waiting work."""
-    found = summary["verdict"].get("decode_occupancy_ratio", {}).get("cost", {}).get("utilization_lost_ratio") or 0.0
-    return min(1.0, max(0.0, float(found), float(summary["flow"]["starved_ratio"])))
+    """Share of the pool's work lost: to a swing, as the verdict reckons it, and to starvation while work waits."""
+    lost_ratio = (
+        summary["verdict"].get("decode_occupancy_ratio", {}).get("cost", {}).get("utilization_lost_ratio") or 0.0
+    )
+    return min(1.0, max(0.0, float(lost_ratio), float(summary["flow"]["starved_ratio"])))
 
 
 def _yield(summary: Mapping[str, Any]) -> float:
@@ -92,6 +94,8 @@ def _best(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def _dominator(law: str, means: Mapping[str, tuple[float, float]]) -> str:
-    own = means[law]
-    better = [name for name, other in means.items() if other != own and other[0] >= own[0] and other[1] >= own[1]]
+    scores = means[law]
+    better = [
+        name for name, other in means.items() if other != scores and other[0] >= scores[0] and other[1] >= scores[1]
+    ]
     return max(better, key=lambda name: sum(means[name]), default="")

@@ -1,4 +1,4 @@
-"""Run every candidate of many scenarios in one pool of processes, and hold each to its expectations."""
+"""Run every candidate of many scenarios in one pool of processes, and check each against its expectations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scenarios.build.laws import missing
-from scenarios.compare.join import expected, unheld
+from scenarios.compare.join import expected, skipped_expectations
 from scenarios.run.execute import run
 from scenarios.run.processes import processes
 from scenarios.schema.load import load
@@ -19,10 +19,10 @@ Summary = dict[str, Any]  # Any: the JSON of a run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One candidate of one scenario: its numbers, and its expectations with what was got.
+    """One candidate of one scenario: its numbers, and its expectations with the values reached.
 
-    `skipped` says which optional package a candidate wants that was not run for want of it; it has no numbers, and its
-    expectations are not held to anything, so it is `ok` only where it has none.
+    `skipped` names the missing optional package of a candidate that was not run; it has no numbers, and its
+    expectations are not met, so it is `ok` only where it has none.
     """
 
     scenario: str
@@ -76,7 +76,7 @@ def run_suite(
     seed_offset : int
         Added to each scenario's seed.
     done : callable, optional
-        Told (runs done, runs in all, the last one's name) as they end.
+        Called with (runs done, runs in all, name of the last one) after each run.
 
     Returns
     -------
@@ -84,33 +84,36 @@ def run_suite(
     installed are skipped and say so
     """
     scenarios = {name: load(name) for name in names}
-    every = [(name, candidate.name) for name, s in scenarios.items() for candidate in s.candidates]
-    lacking = {(name, one): missing(scenarios[name], scenarios[name].candidate(one)) for name, one in every}
-    work = [key for key in every if lacking[key] is None]
+    candidates = [(name, candidate.name) for name, s in scenarios.items() for candidate in s.candidates]
+    lacking = {
+        (name, candidate): missing(scenarios[name], scenarios[name].candidate(candidate))
+        for name, candidate in candidates
+    }
+    work = [key for key in candidates if lacking[key] is None]
     results: dict[tuple[str, str], Summary] = {}
 
-    def note(key: tuple[str, str], summary: Summary) -> None:
+    def keep(key: tuple[str, str], summary: Summary) -> None:
         results[key] = summary
         if done is not None:
             done(len(results), len(work), "/".join(key))
 
     if jobs <= 1:
         for name, candidate in work:
-            note((name, candidate), _one(scenarios[name], candidate, seed_offset))
+            keep((name, candidate), _summary_of(scenarios[name], candidate, seed_offset))
     else:
         with processes(jobs) as pool:
-            futures = {pool.submit(_one, scenarios[n], c, seed_offset): (n, c) for n, c in work}
+            futures = {pool.submit(_summary_of, scenarios[n], c, seed_offset): (n, c) for n, c in work}
             for future in as_completed(futures):
-                note(futures[future], future.result())
-    return [_row(key, scenarios[key[0]], results.get(key), lacking[key]) for key in every]
+                keep(futures[future], future.result())
+    return [_row(key, scenarios[key[0]], results.get(key), lacking[key]) for key in candidates]
 
 
 def _row(key: tuple[str, str], scenario: Scenario, summary: Summary | None, lacking: str | None) -> Row:
     name, candidate = key
     want = scenario.expect.get(candidate, {})
-    checks = expected(want, [summary]) if summary is not None else unheld(want, str(lacking))
+    checks = expected(want, [summary]) if summary is not None else skipped_expectations(want, str(lacking))
     return Row(scenario=name, candidate=candidate, summary=summary or {}, checks=tuple(checks), skipped=lacking)
 
 
-def _one(scenario: Scenario, candidate: str, seed_offset: int) -> Summary:
+def _summary_of(scenario: Scenario, candidate: str, seed_offset: int) -> Summary:
     return dict(run(scenario, candidate, seed=scenario.seed + seed_offset).summary)

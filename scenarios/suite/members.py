@@ -1,25 +1,25 @@
-"""Which library scenarios are the suite, and what each stands for."""
+"""The library scenarios that form the suite and the leaderboard, grouped by what they test."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 SUITE: Mapping[str, tuple[str, ...]] = {
-    "S1 full and empty": ("full_empty_reference",),
-    "S2 mild": ("mild",),
-    "S3 gain against dead time": ("hopf",),
-    "S4 echo": ("echo",),
-    "S5 echo with a spread": ("echo_spread", "echo_dispersed"),
-    "S6 stale readings": ("stale_observation",),
-    "S7 service that drifts": ("service_drift",),
-    "S8 windup": ("windup_step", "windup_bursts"),
-    "S9 herd": ("herd",),
-    "S10 flap": ("flap_thresholds",),
-    "S11 pending workers": ("pending_blind", "planner_tick", "planner_tick_instant"),
-    "S12 quantiser": ("quantiser_noise",),
-    "S13 contaminated rate": ("contaminated_rate",),
-    "S14 interactive reserve": ("interactive_reserve",),
-    "S15 loops together": ("loops_together", "loops_apart", "role_flips", "kv_retract"),
+    "full and empty": ("full_empty_reference",),
+    "mild": ("mild",),
+    "gain against dead time": ("hopf",),
+    "echo": ("echo",),
+    "echo with a spread": ("echo_spread", "echo_dispersed"),
+    "stale readings": ("stale_observation",),
+    "service that drifts": ("service_drift",),
+    "windup": ("windup_step", "windup_bursts"),
+    "herd": ("herd",),
+    "flap": ("flap_thresholds",),
+    "pending workers": ("pending_blind", "planner_tick", "planner_tick_instant"),
+    "quantiser": ("quantiser_noise",),
+    "contaminated rate": ("contaminated_rate",),
+    "interactive reserve": ("interactive_reserve",),
+    "loops together": ("loops_together", "loops_apart", "role_flips", "kv_retract"),
     "early rejection": ("early_rejection",),
     "six remedies": ("six_remedies",),
     "pool scale": ("pool_scale_1", "pool_scale_8", "pool_scale_64", "pool_scale_128"),

@@ -1,4 +1,4 @@
-"""Run one candidate over a grid, keep each point as it ends, and say at each what theory expects."""
+"""Sweep one candidate over a grid of parameters: keep each point as it ends, beside what theory expects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Expect = Callable[[Scenario, str], Mapping[str, Any] | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One point of the grid: its values by path, what was measured, what theory expects (None: nothing)."""
+    """One point of the grid: its values by path, the measured figures, the expected ones (None: no prediction)."""
 
     values: Mapping[str, float]
     measured: Mapping[str, Any]
@@ -84,13 +84,13 @@ def sweep(
     sets : sequence of str
         Overrides for every point.
     kept : Path, optional
-        A file of JSON lines, one a finished point; points found there are not run again.
+        A file of JSON lines, one a finished point; points kept there are not run again.
     jobs : int
         Processes.
     expect : callable, optional
         Given a point's scenario and the candidate, returns what theory expects.
     done : callable, optional
-        Told of finished points: (done, total).
+        Called after each finished point with (done, total).
 
     Raises
     ------
@@ -100,29 +100,29 @@ def sweep(
     grid = _grid(axes)
     scenarios = [load(file, [*sets, *(f"{path}={value!r}" for path, value in point.items())]) for point in grid]
     name = candidate or scenarios[0].candidates[0].name
-    known = [one.name for one in scenarios[0].candidates]
+    known = [each.name for each in scenarios[0].candidates]
     if name not in known:
         raise UserError(f"--candidate {name}: no such candidate; there are {', '.join(known)}")
-    found = _kept(kept)
+    measured = _kept_points(kept)
     keys = [_key(scenario, name, signal, point) for scenario, point in zip(scenarios, grid)]
     work = [
         Job(key=key, scenario=scenario, candidate=name, seed=scenario.seed)
         for key, scenario in zip(keys, scenarios)
-        if key not in found
+        if key not in measured
     ]
     if done is not None:
         done(len(grid) - len(work), len(grid))
     for key, summary in run_many(work, jobs):
         assert isinstance(key, str)
-        found[key] = _measured(summary, signal)
+        measured[key] = _measured(summary, signal)
         if kept is not None:
             with disk_errors(kept):
                 kept.parent.mkdir(parents=True, exist_ok=True)
-                _append(kept, json.dumps({"key": key, "measured": found[key]}))
+                _append(kept, json.dumps({"key": key, "measured": measured[key]}))
         if done is not None:
-            done(sum(one in found for one in keys), len(grid))
+            done(sum(key in measured for key in keys), len(grid))
     points = tuple(
-        Point(values=point, measured=found[key], expected=None if expect is None else expect(scenario, name))
+        Point(values=point, measured=measured[key], expected=None if expect is None else expect(scenario, name))
         for point, key, scenario in zip(grid, keys, scenarios)
     )
     return Sweep(candidate=name, signal=signal, axes=tuple(axes), points=points)
@@ -136,7 +136,7 @@ def _grid(axes: Sequence[Axis]) -> list[dict[str, float]]:
 
 
 def _key(scenario: Scenario, candidate: str, signal: str, point: Mapping[str, float]) -> str:
-    """Return what a kept point is found by: the scenario as resolved, so that an edited file is run again."""
+    """Return the key of a kept point: the scenario as resolved, so that an edited file is run again."""
     digest = hashlib.sha256(to_toml(scenario).encode()).hexdigest()[:16]
     return json.dumps([digest, candidate, signal, point], sort_keys=True)
 
@@ -153,27 +153,27 @@ def _append(path: Path, line: str) -> None:
 def _measured(summary: Mapping[str, Any], signal: str) -> dict[str, Any]:
     if signal not in summary["verdict"]:
         raise UserError(f"--signal {signal}: not among {', '.join(summary['verdict'])}")
-    own = summary["verdict"][signal]
+    verdict = summary["verdict"][signal]
     return {
-        "verdict": own["verdict"],
-        "period_s": own["period_s"],
-        "amplitude_ratio": own["amplitude_ratio"],
-        "damping_ratio": own["damping_ratio"],
+        "verdict": verdict["verdict"],
+        "period_s": verdict["period_s"],
+        "amplitude_ratio": verdict["amplitude_ratio"],
+        "damping_ratio": verdict["damping_ratio"],
         "decode_utilization_ratio": summary["flow"]["decode_utilization_ratio"],
         "starved_ratio": summary["flow"]["starved_ratio"],
     }
 
 
-def _kept(path: Path | None) -> dict[str, dict[str, Any]]:
+def _kept_points(path: Path | None) -> dict[str, dict[str, Any]]:
     if path is None or not path.is_file():
         return {}
-    found = {}
+    measured = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
-            one = json.loads(line)
-            found[one["key"]] = one["measured"]
+            point = json.loads(line)
+            measured[point["key"]] = point["measured"]
         except (ValueError, KeyError, TypeError):
-            # An interrupted write leaves a torn last line; anything else is not ours.
+            # An interrupted write leaves a torn last line; anything else is another file.
             if number == 1:
                 raise UserError(f"{path}: not the kept points of a sweep; give another --out") from None
-    return found
+    return measured

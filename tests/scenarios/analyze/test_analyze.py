@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import scenarios.analyze.analysis as analysis
 from scenarios.analyze import analyze, tolerance
-from scenarios.analyze.analysis import beside
+from scenarios.analyze.analysis import expected_of_run
 from scenarios.analyze.prediction import Prediction
 from scenarios.analyze.verify import disagreements
 from scenarios.cli import app
@@ -197,8 +197,8 @@ def test_one_candidate_can_be_analysed_alone() -> None:
 
 
 def test_an_idle_slot_is_a_loss_beside_a_run_only_while_work_waits_for_it() -> None:
-    gated = beside(load("full_empty_reference"), "retirement_gate", {})
-    open_loop = beside(load("open_loop_null"), "hold", {})
+    gated = expected_of_run(load("full_empty_reference"), "retirement_gate", {})
+    open_loop = expected_of_run(load("open_loop_null"), "hold", {})
     assert gated is not None
     assert open_loop is not None
     assert gated["loss_ratio"] == pytest.approx(0.2135, abs=0.001)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scenarios.analyze.analysis import beside
+from scenarios.analyze.analysis import expected_of_run
 from scenarios.run.execute import run
 from scenarios.schema.load import load
 
@@ -19,7 +19,7 @@ def test_each_second_of_age_counts_as_a_second_of_dead_time(age_ratio: float) ->
     scenario = load("stale_observation", sets)
     summary = run(scenario, "retirement_gate").summary
     verdict = summary["verdict"]["decode_occupancy_ratio"]
-    theory = beside(scenario, "retirement_gate", summary)
+    theory = expected_of_run(scenario, "retirement_gate", summary)
     assert theory is not None
     assert verdict["verdict"] == "limit_cycle"
     assert verdict["period_s"] == pytest.approx(theory["period_s"], rel=0.03)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scenarios.analyze.analysis import beside
+from scenarios.analyze.analysis import expected_of_run
 from scenarios.build.conversations import prepared
 from scenarios.errors import UserError
 from scenarios.run.execute import run
@@ -175,7 +175,7 @@ def test_a_run_says_what_its_plant_was_and_theory_what_it_would_do_there() -> No
     assert seen["slots"] == 80.0
     assert seen["dead_time_ratio"] == pytest.approx(seen["dead_time_s"] / seen["residence_s"])
     assert seen["backlogged_ratio"] > 0.8
-    theory = beside(scenario, "credit_n", summary)
+    theory = expected_of_run(scenario, "credit_n", summary)
     assert theory is not None
     # A cap of N turns on a lap of L + T keeps N T / (L + T) slots busy.
     assert theory["decode_utilization_ratio"] == pytest.approx(1 / (1 + seen["dead_time_ratio"]), rel=0.05)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scenarios.compare.join import SHORT, looked_up
+from scenarios.compare.join import SHORT, value_at
 from scenarios.errors import UserError
 from scenarios.run.execute import run
 from scenarios.schema import expect, summary
@@ -55,7 +55,7 @@ def test_every_key_of_a_summary_may_be_expected_as_what_it_is(
             if path in LISTS or value is None:
                 continue
             assert summary.among(path, summary.WORDS if isinstance(value, str) else summary.NUMBERS, names), path
-            assert looked_up(found, path) == value or value != value, path
+            assert value_at(found, path) == value or value != value, path
 
 
 def test_every_key_that_may_be_expected_is_found_in_some_summary(
@@ -110,4 +110,4 @@ def test_a_signal_with_dots_in_its_name_can_be_expected() -> None:
     raw = load("mild").model_dump(mode="json", exclude_none=True)
     override(raw, "expect", {"retirement_gate": {key: "limit_cycle"}})
     assert validate(raw, "mild.toml").expect["retirement_gate"] == {key: "limit_cycle"}
-    assert looked_up({"verdict": {"command.admission.gate_open": {"verdict": "limit_cycle"}}}, key) == "limit_cycle"
+    assert value_at({"verdict": {"command.admission.gate_open": {"verdict": "limit_cycle"}}}, key) == "limit_cycle"

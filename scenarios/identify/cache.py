@@ -46,8 +46,8 @@ def cached_startup(
     scenario: Scenario, configuration: str, excitation: str, folder: Path, make: Callable[[], IdentifiedStartup]
 ) -> tuple[IdentifiedStartup, bool]:
     """Return the identified start-up of a pool and whether it came from disk; a new one is computed and stored."""
-    door = admission_candidate(scenario, configuration).admission.model_dump_json()
-    name = digest(scenario, f"capacity {configuration} {excitation} behind {door}")
+    admission = admission_candidate(scenario, configuration).admission.model_dump_json()
+    name = digest(scenario, f"capacity {configuration} {excitation} behind {admission}")
     return _cached(folder / f"{name}.json", IdentifiedStartup, make)
 
 

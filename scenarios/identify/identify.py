@@ -114,11 +114,11 @@ def supplied(scenario: Scenario) -> Scenario:
     waiting = SaturatedWorkload(
         kind="saturated", waiting_turns=1024, prompt=work.prompt, output=work.output, by_class=work.by_class
     )
-    door = scenario.admission
-    if door.max_release_per_s is None and isinstance(work, PoissonWorkload):
+    admission = scenario.admission
+    if admission.max_release_per_s is None and isinstance(work, PoissonWorkload):
         # Without a release limit, a saturated queue would be admitted at one instant.
-        door = door.model_copy(update={"max_release_per_s": 2 * work.rate_per_s})
-    return scenario.model_copy(update={"workload": waiting, "admission": door})
+        admission = admission.model_copy(update={"max_release_per_s": 2 * work.rate_per_s})
+    return scenario.model_copy(update={"workload": waiting, "admission": admission})
 
 
 def identify(

@@ -161,11 +161,11 @@ def _points(
             tokens_per_s_per_gpu=r,
             energy_j_per_query=dynamic,
             energy_all_in_j_per_query=all_in,
-            hbm_bytes_per_gpu=held,
+            hbm_bytes_per_gpu=hbm_bytes,
             network_peak_bytes_per_s=p,
             network_mean_bytes_per_s=m,
         )
-        for b, t, r, dynamic, all_in, held, p, m in zip(*(c.tolist() for c in columns))
+        for b, t, r, dynamic, all_in, hbm_bytes, p, m in zip(*(c.tolist() for c in columns))
     ]
 
 

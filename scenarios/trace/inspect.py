@@ -151,7 +151,7 @@ def _quantiles(columns: _Columns) -> dict[str, dict[str, float | int]]:
 def _hit_ratios(corpus: Corpus, columns: _Columns) -> dict[str, Any]:
     """Return the theoretical (infinite-cache) hit, in tokens and in blocks, and its share after long gaps."""
     prompt, cached = columns.get("prompt_tokens").sum(), columns.get("cached_tokens").sum()
-    held, gaps = columns.get("hit_after_gap_tokens"), columns.get("gap_start_to_start_s")
+    hit_tokens, gaps = columns.get("hit_after_gap_tokens"), columns.get("gap_start_to_start_s")
     blocks = sum(int(s.run_blocks.sum()) for c in corpus.conversations for s in c.streams)
     hit_blocks = sum(
         int(np.minimum(-(-hit // c.block_tokens), _sizes(s)).sum())
@@ -162,7 +162,9 @@ def _hit_ratios(corpus: Corpus, columns: _Columns) -> dict[str, Any]:
         "token_ratio": float(cached / prompt) if prompt else 0.0,
         "block_ratio": hit_blocks / blocks if blocks else 0.0,
         "wholly_cached_prompts": int((columns.get("new_tokens") == 0).sum()),
-        "after_gap_ratio": {f"{int(s)}s": float(held[gaps > s].sum() / cached) if cached else 0.0 for s in IDLE_S},
+        "after_gap_ratio": {
+            f"{int(s)}s": float(hit_tokens[gaps > s].sum() / cached) if cached else 0.0 for s in IDLE_S
+        },
     }
 
 

@@ -1,4 +1,4 @@
-"""How a pool follows its orders, found by experiment: against what the plant states, and where it states nothing."""
+"""Identification of a pool's start-up: against the declared time, and where the plant declares none."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ DRAWN = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("excitation", ["step", "prbs", "relay"])
-def test_the_start_that_a_plant_states_is_found_by_every_excitation(excitation: str) -> None:
-    found = identify_startup(load("pending_blind", QUIET), "serve", excitation=excitation)  # type: ignore[arg-type]
-    assert found.declared_s == 35.0
-    assert found.delay_s == pytest.approx(35.0, abs=1.0)
-    assert found.gain_ratio == pytest.approx(1.0, abs=0.05)
+def test_the_start_that_a_plant_states_is_identified_by_every_excitation(excitation: str) -> None:
+    identified = identify_startup(load("pending_blind", QUIET), "serve", excitation=excitation)  # type: ignore[arg-type]
+    assert identified.declared_s == 35.0
+    assert identified.delay_s == pytest.approx(35.0, abs=1.0)
+    assert identified.gain_ratio == pytest.approx(1.0, abs=0.05)
     # Winding down waits for the turns that are there: seconds, and never as long as a start.
-    assert 0.0 <= found.down_dead_time_s + found.down_tau_s < 25.0
-    assert found.dead_time_ci_s >= 0.375
+    assert 0.0 <= identified.down_dead_time_s + identified.down_tau_s < 25.0
+    assert identified.dead_time_ci_s >= 0.375
     if excitation == "relay":
-        assert found.ultimate_period_s is not None
-        assert 60.0 <= found.ultimate_period_s <= 90.0
+        assert identified.ultimate_period_s is not None
+        assert 60.0 <= identified.ultimate_period_s <= 90.0
 
 
 @pytest.mark.slow
@@ -58,38 +58,38 @@ def test_a_drawn_start_is_declared_by_nobody_and_analysed_as_identified() -> Non
     assert undeclared(scenario) == ["serve"]
     with pytest.raises(UserError, match="identify it first"):
         analyze(scenario)
-    found = identify_startup(scenario, "serve", excitation="prbs")
-    assert found.declared_s is None
-    assert found.delay_s == pytest.approx(30.0, rel=0.15)
-    told = Startup(delay_s=found.delay_s, source="identified by open-loop prbs experiment")
-    blind = analyze(scenario, startups={"serve": told})[0]
+    identified = identify_startup(scenario, "serve", excitation="prbs")
+    assert identified.declared_s is None
+    assert identified.delay_s == pytest.approx(30.0, rel=0.15)
+    startup = Startup(delay_s=identified.delay_s, source="identified by open-loop prbs experiment")
+    blind = analyze(scenario, startups={"serve": startup})[0]
     assert blind.source == "identified by open-loop prbs experiment"
-    assert blind.prediction.facts["unseen_ticks"] == np.ceil(found.delay_s / 15.0) - 1
+    assert blind.prediction.facts["unseen_ticks"] == np.ceil(identified.delay_s / 15.0) - 1
 
 
-def test_a_rise_and_a_fall_of_their_own_delays_and_lags_are_told_apart() -> None:
+def test_a_rise_and_a_fall_of_their_own_delays_and_lags_are_separated() -> None:
     t = np.arange(0, 600, 0.5)
     wanted = np.where((t // 60) % 2 == 0, 2.0, 5.0)
     up, down = split(wanted, 2.0)
     assert np.all(up + down == wanted - 2.0)
     late = np.interp(t - 21.0, t, up, left=0.0) + np.interp(t - 8.0, t, down, left=0.0)
-    found = fit_two_way(t, wanted, 2.0 + late, rest=2.0, most_dead_time_s=50.0)
-    assert found.up.dead_time_s + found.up.tau_s == pytest.approx(21.0, abs=0.75)
-    assert found.down.dead_time_s + found.down.tau_s == pytest.approx(8.0, abs=0.75)
-    assert found.explained > 0.99
-    assert 0.5 <= found.up_delay_ci_s <= found.up_dead_time_ci_s + found.up_tau_ci_s
+    identified = fit_two_way(t, wanted, 2.0 + late, rest=2.0, most_dead_time_s=50.0)
+    assert identified.up.dead_time_s + identified.up.tau_s == pytest.approx(21.0, abs=0.75)
+    assert identified.down.dead_time_s + identified.down.tau_s == pytest.approx(8.0, abs=0.75)
+    assert identified.explained > 0.99
+    assert 0.5 <= identified.up_delay_ci_s <= identified.up_dead_time_ci_s + identified.up_tau_ci_s
     with pytest.raises(ValueError, match="less than twice"):
         fit_two_way(t, np.full(len(t), 2.0), late, rest=2.0, most_dead_time_s=50.0)
 
 
-def test_a_lasting_change_of_the_plant_shows_in_what_the_model_leaves_over() -> None:
+def test_a_lasting_change_of_the_plant_shows_in_the_residual() -> None:
     rng = np.random.default_rng(3)
     noise = rng.standard_normal(3000)
     assert not drifts(noise, 10 * noise)
     assert drifts(noise + 12.0 * (np.arange(3000) > 1800), 10 * noise)
 
 
-def test_what_cannot_be_identified_is_refused_with_what_would_work() -> None:
+def test_an_impossible_identification_is_an_error_with_a_remedy() -> None:
     scenario = load("pending_blind", QUIET)
     with pytest.raises(UserError, match="needs a cluster"):
         pool_of(load("mild"))
@@ -106,8 +106,8 @@ def test_what_cannot_be_identified_is_refused_with_what_would_work() -> None:
         identify_startup(load("pending_blind", [*QUIET, *aged]), "serve")
 
 
-def test_the_command_keeps_what_it_found_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = IdentifiedStartup(
+def test_the_command_stores_its_result_and_prints_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = IdentifiedStartup(
         configuration="serve",
         low_workers=2,
         high_workers=3,
@@ -131,23 +131,23 @@ def test_the_command_keeps_what_it_found_and_says_so(tmp_path: Path, monkeypatch
     )
     monkeypatch.chdir(tmp_path)
     scenario = load("pending_blind")
-    assert cached_startup(scenario, "serve", "step", Path("runs/identified"), lambda: made) == (made, False)
-    assert cached_startup(scenario, "serve", "prbs", Path("runs/identified"), lambda: made) == (made, False)
-    told = CliRunner().invoke(app, ["identify", "pending_blind", "--loop", "capacity"])
-    assert "kept from before" in told.output
-    assert "35 +- 0.2 s in all: dead time 34.5 +- 0.4 s, lag 0.5 +- 0.4 s" in told.output
-    assert "dead time 0 +- 0.4 s" in told.output
-    assert "35 s by the plant's own word" in told.output
+    assert cached_startup(scenario, "serve", "step", Path("runs/identified"), lambda: stored) == (stored, False)
+    assert cached_startup(scenario, "serve", "prbs", Path("runs/identified"), lambda: stored) == (stored, False)
+    result = CliRunner().invoke(app, ["identify", "pending_blind", "--loop", "capacity"])
+    assert "kept from before" in result.output
+    assert "35 +- 0.2 s in all: dead time 34.5 +- 0.4 s, lag 0.5 +- 0.4 s" in result.output
+    assert "dead time 0 +- 0.4 s" in result.output
+    assert "35 s by the plant's own word" in result.output
     answer = json.loads(CliRunner().invoke(app, ["identify", "pending_blind", "--loop", "capacity", "--json"]).output)
     assert (answer["kept"], answer["dead_time_s"]) == (True, 34.5)
 
 
 @pytest.mark.slow
-def test_the_door_of_the_candidate_that_scales_the_pool_stays_in_the_experiment() -> None:
+def test_the_experiment_keeps_the_admission_law_of_the_candidate_that_scales_the_pool() -> None:
     scenario = load("one_tick_blind", ["horizon_s=900", "warmup_s=100"])
     assert admission_candidate(scenario, "serve").admission.kind == "credit"
-    found = identify_startup(scenario, "serve")
-    assert abs(found.delay_s - 22.5) <= found.delay_ci_s
+    identified = identify_startup(scenario, "serve")
+    assert abs(identified.delay_s - 22.5) <= identified.delay_ci_s
 
 
 def test_the_relay_switches_on_the_ready_workers() -> None:
@@ -155,10 +155,10 @@ def test_the_relay_switches_on_the_ready_workers() -> None:
         Every(period_s=15.0), configuration="decode", low_workers=4, high_workers=8, threshold_workers=6, band_workers=2
     )
     y = cast(CapacityReading, steady("capacity", 1, 15.0, 0.5))
-    found = []
+    commanded = []
     for ready in (8, 6, 5, 6, 7):
         pools = {name: pool._replace(active_workers=ready) for name, pool in y.pools.items()}
         command = law.act(replace(y, pools=pools))
         assert command.target_workers is not None
-        found += command.target_workers.values()
-    assert found == [4, 4, 8, 8, 4]
+        commanded += command.target_workers.values()
+    assert commanded == [4, 4, 8, 8, 4]

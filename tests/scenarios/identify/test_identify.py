@@ -1,4 +1,4 @@
-"""Plants found by experiment: against what they declare, and as a way to the cycle of a plant that declares nothing."""
+"""Identified plants: against declared parameters, and to predict the cycle of a plant that declares none."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from scenarios.schema.load import load
 
 FLUID = """
 title = "A fluid"
-question = "Is it found?"
+question = "Is it identified?"
 seed = 1
 horizon_s = 400.0
 warmup_s = 50.0
@@ -101,22 +101,22 @@ def fluid(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("excitation", ["prbs", "step"])
-def test_a_fluid_plant_is_found_as_it_declares_itself(fluid: Path, excitation: str) -> None:
-    found = identify(load(str(fluid)), excitation=excitation)  # type: ignore[arg-type]
-    assert found.gain_s == pytest.approx(4.0, rel=0.01)
-    assert found.tau_s == pytest.approx(4.0, rel=0.03)
-    assert found.dead_time_s == pytest.approx(6.0, abs=0.1)
-    assert found.explained_ratio > 0.99
+def test_a_fluid_plant_is_identified_as_declared(fluid: Path, excitation: str) -> None:
+    identified = identify(load(str(fluid)), excitation=excitation)  # type: ignore[arg-type]
+    assert identified.gain_s == pytest.approx(4.0, rel=0.01)
+    assert identified.tau_s == pytest.approx(4.0, rel=0.03)
+    assert identified.dead_time_s == pytest.approx(6.0, abs=0.1)
+    assert identified.explained_ratio > 0.99
 
 
 @pytest.mark.slow
 def test_a_relay_experiment_shows_the_ultimate_point(fluid: Path) -> None:
-    found = identify(load(str(fluid)), excitation="relay")
+    identified = identify(load(str(fluid)), excitation="relay")
     from policies.design.loops import hopf_point
 
     point = hopf_point(4.0, 6.0)
-    assert found.ultimate_period_s == pytest.approx(point.period_s, rel=0.08)
-    assert found.ultimate_gain_per_s == pytest.approx(point.gain_per_s, rel=0.15)
+    assert identified.ultimate_period_s == pytest.approx(point.period_s, rel=0.08)
+    assert identified.ultimate_gain_per_s == pytest.approx(point.gain_per_s, rel=0.15)
 
 
 @pytest.mark.slow
@@ -124,15 +124,18 @@ def test_the_identified_cluster_predicts_its_gates_cycle_within_a_tenth(tmp_path
     path = tmp_path / "cluster.toml"
     path.write_text(CLUSTER)
     scenario = load(str(path))
-    found = identify(scenario)
-    assert found.slots == 128
-    assert found.dead_time_s == pytest.approx(4.0, abs=0.5)
+    identified = identify(scenario)
+    assert identified.slots == 128
+    assert identified.dead_time_s == pytest.approx(4.0, abs=0.5)
     # The decode worker's own table: a turn takes 150 steps of 8 ms in an empty batch, of 14.4 ms in a full one.
-    empty_s, full_s = found.residences_s()[0]
+    empty_s, full_s = identified.residences_s()[0]
     assert empty_s == pytest.approx(1.2, rel=0.1)
     assert full_s == pytest.approx(2.16, rel=0.1)
     (expected,) = analyze(
-        scenario, identified=found.model(), open_per_s=found.open_per_s, residences_s=found.residences_s()
+        scenario,
+        identified=identified.model(),
+        open_per_s=identified.open_per_s,
+        residences_s=identified.residences_s(),
     )
     done = run(scenario)
     measured = done.data.verdicts["decode_occupancy_ratio"]
@@ -150,16 +153,16 @@ def test_a_plant_without_a_model_asks_for_an_experiment(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_identified_plant_is_kept_by_its_digest_and_said_to_be(fluid: Path, tmp_path: Path) -> None:
+def test_an_identified_plant_is_cached_by_its_digest(fluid: Path, tmp_path: Path) -> None:
     scenario = load(str(fluid), ["horizon_s=200"])
     first, kept = cached(scenario, "step", tmp_path, lambda: identify(scenario, excitation="step"))
-    again, found = cached(scenario, "step", tmp_path, lambda: pytest.fail("made twice"))
-    assert (kept, found, again) == (False, True, first)
+    again, from_disk = cached(scenario, "step", tmp_path, lambda: pytest.fail("made twice"))
+    assert (kept, from_disk, again) == (False, True, first)
     other = load(str(fluid), ["horizon_s=200", "plant.dead_time_s=7"])
     assert not cached(other, "step", tmp_path, lambda: first)[1]
 
 
-def test_a_record_that_fixes_no_model_is_refused_with_what_would_work(fluid: Path) -> None:
+def test_a_record_that_determines_no_model_is_an_error_with_a_remedy(fluid: Path) -> None:
     with pytest.raises(UserError, match="lengthen horizon_s"):
         identify(load("mild", ["horizon_s=80", "warmup_s=60", "plant.slots=16"]), excitation="step", hold_s=0.05)
     with pytest.raises(UserError, match="never moves"):
@@ -183,13 +186,15 @@ def test_a_recorded_workload_is_refused_for_an_open_loop_experiment() -> None:
 
 
 @pytest.mark.slow
-def test_the_command_says_what_it_found(fluid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_prints_its_result(fluid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    made = CliRunner().invoke(app, ["identify", str(fluid), "--excitation", "step", "--json", "--set", "horizon_s=200"])
-    answer = json.loads(made.output)
+    first = CliRunner().invoke(
+        app, ["identify", str(fluid), "--excitation", "step", "--json", "--set", "horizon_s=200"]
+    )
+    answer = json.loads(first.output)
     assert (answer["slots"], answer["kept"]) == (400, False)
-    told = CliRunner().invoke(app, ["identify", str(fluid), "--excitation", "step", "--set", "horizon_s=200"])
-    assert "kept from before" in told.output
+    second = CliRunner().invoke(app, ["identify", str(fluid), "--excitation", "step", "--set", "horizon_s=200"])
+    assert "kept from before" in second.output
     wrong = CliRunner().invoke(app, ["identify", str(fluid), "--excitation", "stepp"])
     assert isinstance(wrong.exception, UserError)
 
@@ -205,7 +210,7 @@ def test_the_register_runs_through_every_state_and_is_nearly_balanced() -> None:
 
 def test_the_relay_excitation_is_a_gate_only_where_its_low_rate_is_none() -> None:
     model = TandemModel(slots=100, residence_s=1.0, dead_time_s=1.0)
-    made = {"high_per_s": 9.0, "threshold_turns": 50.0, "band_turns": 4.0}
-    assert Relay(Every(period_s=1.0), low_per_s=1.0, **made).structure(model) is None
-    shut = Relay(Every(period_s=1.0), low_per_s=0.0, **made).structure(model)
+    levels = {"high_per_s": 9.0, "threshold_turns": 50.0, "band_turns": 4.0}
+    assert Relay(Every(period_s=1.0), low_per_s=1.0, **levels).structure(model) is None
+    shut = Relay(Every(period_s=1.0), low_per_s=0.0, **levels).structure(model)
     assert shut == RelayOnBusy(open_at_turns=48.0, close_at_turns=52.0)

@@ -1,4 +1,4 @@
-"""Frontiers: Pareto laws, and the pattern of the essay's worked example (E23) with what differs from it."""
+"""Frontiers: Pareto laws, and the pattern of the essay's worked example (section 23) with the differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From one form to another and back: what a form can hold comes back equal, what it cannot is counted."""
+"""Conversion between formats: a round trip is lossless where the format allows it, and losses are counted."""
 
 from __future__ import annotations
 
@@ -98,9 +98,9 @@ def test_what_a_form_cannot_hold_is_refused_or_counted(tmp_path: Path) -> None:
 
 def test_the_command_says_what_it_wrote_and_wants_a_form(tmp_path: Path) -> None:
     path = written(tmp_path, conversation([row(0, 640, out=0)]))
-    told = CliRunner().invoke(app, ["convert", str(path), str(tmp_path / "t.parquet")])
-    assert told.exit_code == 0, told.output
-    assert "1 conversations, 1 requests" in told.output
-    assert "output zero" in told.output
+    result = CliRunner().invoke(app, ["convert", str(path), str(tmp_path / "t.parquet")])
+    assert result.exit_code == 0, result.output
+    assert "1 conversations, 1 requests" in result.output
+    assert "output zero" in result.output
     refused = CliRunner().invoke(app, ["convert", str(path), str(tmp_path / "t.jsonl")])
     assert isinstance(refused.exception, UserError)

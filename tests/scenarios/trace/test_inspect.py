@@ -1,4 +1,4 @@
-"""What `trace inspect` says, counted a second way; the labels' written rules; the page that it writes."""
+"""Figures of `trace inspect` against independent counts; the rules of the labels; the HTML page."""
 
 from __future__ import annotations
 
@@ -98,10 +98,10 @@ def test_the_azure_code_trace_is_as_bursty_as_it_is_known_to_be() -> None:
 
 
 def test_the_mooncake_hit_is_the_known_one() -> None:
-    found = inspect(detect.read(trace("mooncake", "conversation_trace.jsonl.gz")))
-    assert found["hit"]["token_ratio"] == pytest.approx(0.374, abs=5e-4)
-    assert found["hit"]["block_ratio"] == pytest.approx(0.366, abs=5e-4)
-    assert found["arrivals"]["zero_gap_ratio"] == pytest.approx(0.90, abs=0.01)
+    figures = inspect(detect.read(trace("mooncake", "conversation_trace.jsonl.gz")))
+    assert figures["hit"]["token_ratio"] == pytest.approx(0.374, abs=5e-4)
+    assert figures["hit"]["block_ratio"] == pytest.approx(0.366, abs=5e-4)
+    assert figures["arrivals"]["zero_gap_ratio"] == pytest.approx(0.90, abs=0.01)
 
 
 @pytest.mark.slow
@@ -131,8 +131,8 @@ def test_recorded_agents_two_independent_ways_agree_exactly() -> None:
                     if before["stop"] == "tool_use" and "think_time" in after:
                         tools.append(after["think_time"])
                     a, b = before["hash_ids"], after["hash_ids"]
-                    whole = a == b[: len(a)]
-                    kept = len(a) if whole else next((k for k, (x, y) in enumerate(zip(a, b)) if x != y), len(b))
+                    is_prefix = a == b[: len(a)]
+                    kept = len(a) if is_prefix else next((k for k, (x, y) in enumerate(zip(a, b)) if x != y), len(b))
                     breaks["all"] += kept < 0.9 * len(a)
     q = figures["quantiles"]
     same = {
@@ -161,9 +161,9 @@ def run(*arguments: Any) -> Any:
 def test_inspect_prints_figures_json_and_a_page_that_needs_no_network(tmp_path: Path) -> None:
     path = written(tmp_path, conversation([row(0, 640), row(3, 1_000), row(9, 700, first=900)]))
     page = tmp_path / "sub" / "page.html"
-    told = run("inspect", path, "--html", page)
-    assert told.exit_code == 0, told.output
-    assert "1 conversations, 3 requests" in told.output
+    result = run("inspect", path, "--html", page)
+    assert result.exit_code == 0, result.output
+    assert "1 conversations, 3 requests" in result.output
     figures = json.loads(run("inspect", path, "--json").output)
     assert figures["requests"] == 3
     assert figures["hit"]["token_ratio"] == pytest.approx(640 / 2_340)
@@ -183,9 +183,9 @@ def test_rows_that_stand_alone_have_a_page_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_prints_its_statistics_beside_the_target(preset: str, tmp_path: Path) -> None:
-    told = run("generate", preset, tmp_path / "g.parquet", "--sessions", 30)
-    assert told.exit_code == 0, told.output
-    assert "published" in told.output
+    result = run("generate", preset, tmp_path / "g.parquet", "--sessions", 30)
+    assert result.exit_code == 0, result.output
+    assert "published" in result.output
     assert detect.read(tmp_path / "g.parquet").digest() == generate(preset, sessions=30, seed=1).digest()
 
 
@@ -197,9 +197,9 @@ def test_a_window_too_short_for_a_width_leaves_its_dispersion_open(tmp_path: Pat
 
 def test_a_preview_states_its_conventions_beside_the_load(tmp_path: Path) -> None:
     path = written(tmp_path, *(conversation([row(60 * k, 640 + 64 * k) for k in range(5)], f"c{n}") for n in range(4)))
-    told = run("lanes", path, "--lanes", 3, "--seeds", 2, "--window-s", 600, "--idle-cap-s", 30)
-    assert told.exit_code == 0, told.output
-    assert "idle cap 30 s" in " ".join(told.output.split())
+    result = run("lanes", path, "--lanes", 3, "--seeds", 2, "--window-s", 600, "--idle-cap-s", 30)
+    assert result.exit_code == 0, result.output
+    assert "idle cap 30 s" in " ".join(result.output.split())
     figures = json.loads(run("lanes", path, "--lanes", 3, "--seeds", 2, "--window-s", 600, "--json").output)
     # A turn of 2 s every 3 s (its think time is 1 s), on each of three lanes; sub-second edges at the window's ends.
     assert figures["requests_per_s"] == pytest.approx(3 / 3.0, rel=0.25)

@@ -1,4 +1,4 @@
-"""What the workload tests stand on: a clock that is a plain heap, a plant of fixed service times, small traces."""
+"""Helpers of the workload tests: a clock on a plain heap, a plant of fixed service times, small traces."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from orchestrator.turn import ClassName, TurnView
 from plant.hidden_turns import HiddenTurn, HiddenTurns
+from scenarios.workloads.corpus import Corpus
 from scenarios.workloads.player import SourceContext
 from tests.paths import TRACES
 
@@ -54,11 +55,11 @@ class HeapClock:
             self._now = when
             if fn is not None:
                 fn(arg)
-        raise AssertionError("the clock never came to rest")
+        raise AssertionError("the clock still has events")
 
 
 class Bench:
-    """A source on a clock, with a plant that takes `service_s(turn, truth)` for every turn and keeps the story."""
+    """A source on a clock, with a plant that takes `service_s(turn, truth)` for every turn and logs the turns."""
 
     def __init__(self, service_s: Callable[[TurnView, HiddenTurn], float] | float = 1.0, draws: int = 0) -> None:
         self.clock = HeapClock()
@@ -116,3 +117,28 @@ def written(folder: Path, *conversations: Any, name: str = "traces.jsonl") -> Pa
     path = folder / name
     path.write_text("".join(json.dumps(c) + "\n" for c in conversations), encoding="utf-8")
     return path
+
+
+def jsonl(folder: Path, *rows: Any, name: str = "t.jsonl") -> Path:
+    """Write rows as JSONL and return the path."""
+    path = folder / name
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
+    return path
+
+
+def text(folder: Path, content: str, name: str = "t.csv") -> Path:
+    """Write a text file and return the path."""
+    path = folder / name
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+def kinds(corpus: Corpus) -> dict[str, int]:
+    """Return the counts of defects and notes by kind."""
+    return {e.kind: e.count for e in corpus.repairs.entries.values()}
+
+
+def mooncake(t: float | None, length: int, ids: list[int], **more: Any) -> dict[str, Any]:
+    """Return one Mooncake row; `t` in milliseconds."""
+    base = {"input_length": length, "output_length": 20, "hash_ids": ids} | more
+    return base if t is None else {"timestamp": t} | base

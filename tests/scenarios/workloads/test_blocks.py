@@ -1,4 +1,4 @@
-"""Runs of block ids against the plain lists that they stand for."""
+"""Runs of block ids against the equivalent plain lists."""
 
 from __future__ import annotations
 

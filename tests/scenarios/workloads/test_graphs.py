@@ -47,23 +47,23 @@ def trees(draw: st.DrawFn) -> Conversation:
 
 def play(conversation: Conversation, speed: float, **options: Any) -> tuple[Script, Bench, Starts]:
     bench = Bench(service_s=lambda turn, truth: speed * (1.0 + turn.prompt_tokens % 7))
-    made = script(conversation)
+    compiled = script(conversation)
     ended: list[SessionPlay] = []
     cut = {name: options.pop(name) for name in ("cut_s", "primer", "warmup_turns") if name in options}
     player = Player(bench.stage, lambda tree, at_s: ended.append(tree), **options)
     bench.source = player
     player.start(bench.arrive)
-    player.play(made, key=11, scope=5, **cut)
+    player.play(compiled, key=11, scope=5, **cut)
     bench.clock.run()
     assert len(ended) == 1
     assert player.trees == 0
     starts = {((t.prompt_tokens // 64) - 1, t.ordinal): t.arrived_s for t in bench.turns}
-    return made, bench, starts
+    return compiled, bench, starts
 
 
 def predecessors(conversation: Conversation, s: int, k: int) -> list[tuple[int, int]]:
-    own = [(s, k - 1)] if k else []
-    return own + list(conversation.streams[s].waits.get(k, ()))
+    previous = [(s, k - 1)] if k else []
+    return previous + list(conversation.streams[s].waits.get(k, ()))
 
 
 @given(trees(), st.sampled_from([0.0, 0.5, 3.0]))
@@ -71,14 +71,14 @@ def predecessors(conversation: Conversation, s: int, k: int) -> list[tuple[int, 
 def test_every_request_is_played_once_with_its_own_lengths_after_all_that_it_waits_for(
     conversation: Conversation, speed: float
 ) -> None:
-    made, bench, starts = play(conversation, speed)
+    compiled, bench, starts = play(conversation, speed)
     assert len(bench.turns) == conversation.requests == len(starts)
     assert len({t.key for t in bench.turns}) == len(bench.turns)
     ends = {((t.prompt_tokens // 64) - 1, t.ordinal): bench.ends[t.turn_id] for t in bench.turns}
     for s, stream in enumerate(conversation.streams):
         for k in range(len(stream)):
             before = [ends[node] for node in predecessors(conversation, s, k)]
-            gap_s = made.streams[s].gap_s[k]
+            gap_s = compiled.streams[s].gap_s[k]
             expected = max(before) + gap_s if before else float(stream.t_s[0])
             assert abs(starts[s, k] - expected) < 1e-9
     outputs = sorted(h.output_tokens for h in bench.hidden)
@@ -145,8 +145,8 @@ def test_a_cut_plays_what_starts_at_or_after_it_and_one_primer(
     conversation: Conversation, share: float, primer: bool, warmup_turns: int
 ) -> None:
     cut_s = share * max(float(stream.t_s[-1]) for stream in conversation.streams)
-    made, bench, starts = play(conversation, 0.5, cut_s=cut_s, primer=primer, warmup_turns=warmup_turns)
-    after = {(s, k) for s, part in enumerate(made.streams) for k, t in enumerate(part.t_s) if t >= cut_s}
+    compiled, bench, starts = play(conversation, 0.5, cut_s=cut_s, primer=primer, warmup_turns=warmup_turns)
+    after = {(s, k) for s, part in enumerate(compiled.streams) for k, t in enumerate(part.t_s) if t >= cut_s}
     extra = starts.keys() - after
     assert after <= starts.keys()
     assert len(extra) <= (1 if primer else 0)

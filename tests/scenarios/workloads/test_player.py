@@ -1,4 +1,4 @@
-"""Live replay of session trees: what is conserved, what waits for what, and what no policy can change."""
+"""Live replay of session trees: conservation, dependencies, and independence from the policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replay by time stamp: intervals from the first stamp, caps in recorded seconds, and nothing waits for answers."""
+"""Replay by time stamp: intervals from the first stamp, caps in recorded seconds, no dependence on answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated sessions against the published figures that they are held to, and against their own definition."""
+"""Generated sessions against the published figures and against their definition."""
 
 from __future__ import annotations
 

@@ -30,10 +30,10 @@ def recorded() -> Corpus:
 
 @pytest.mark.slow
 def test_generated_sessions_are_near_recorded_ones_in_marginals_and_from_turn_to_turn() -> None:
-    found = distances(generate("agentx", sessions=710, seed=1), recorded())
-    far = {name: ks for name, ks in found.ks.items() if ks > 0.12}
+    measured = distances(generate("agentx", sessions=710, seed=1), recorded())
+    far = {name: ks for name, ks in measured.ks.items() if ks > 0.12}
     assert far == {}
-    apart = {name: pair for name, pair in found.structure.items() if abs(pair[0] - pair[1]) > 0.2}
+    apart = {name: pair for name, pair in measured.structure.items() if abs(pair[0] - pair[1]) > 0.2}
     # A known limit: that people and slow tools bring more input than quick ones is not modelled.
     assert set(apart) <= {"wait before and new tokens"}
 
@@ -52,9 +52,9 @@ def test_lanes_of_generated_and_of_recorded_sessions_make_the_same_load(lanes: i
     real = scripts(recorded())
     runs: dict[str, list[dict[str, Any]]] = {"recorded": [], "generated": []}
     for seed in range(SEEDS[lanes]):
-        made = scripts(generate("agentx", sessions=700 if lanes > 16 else 250, seed=seed))
+        generated = scripts(generate("agentx", sessions=700 if lanes > 16 else 250, seed=seed))
         runs["recorded"].append(preview(real, lanes=lanes, seed=seed))
-        runs["generated"].append(preview(made, lanes=lanes, seed=seed))
+        runs["generated"].append(preview(generated, lanes=lanes, seed=seed))
     for figure in ("requests_per_s", "in_flight_turns"):
         a, b = (np.array([r[figure] for r in runs[kind]]) for kind in ("generated", "recorded"))
         ci95 = 1.96 * np.sqrt(a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b))

@@ -81,9 +81,14 @@ def test_a_parquet_file_cut_or_overwritten_is_reported_as_truncated_or_damaged(
     source, path = tmp_path / "t.jsonl", tmp_path / "t.parquet"
     source.write_text("\n".join(json.dumps(row) for row in ROWS), encoding="utf-8")
     to_parquet(read(source), path)
-    whole = path.read_bytes()
+    content = path.read_bytes()
     assert read(path, form=form, on_error=on_error).requests == 3
-    for bad in (whole[:4], whole[:-300], whole[:-1], b"PAR1" + bytes(len(whole) // 3) + whole[4 + len(whole) // 3 :]):
+    for bad in (
+        content[:4],
+        content[:-300],
+        content[:-1],
+        b"PAR1" + bytes(len(content) // 3) + content[4 + len(content) // 3 :],
+    ):
         path.write_bytes(bad)
         with pytest.raises(UserError, match=r"t\.parquet: the Parquet file is truncated or damaged \([^\n]*\)$"):
             read(path, form=form, on_error=on_error)
@@ -95,8 +100,8 @@ def test_a_cut_file_of_a_folder_is_left_out_and_counted_wherever_it_stands(
     tmp_path: Path, cut_name: str, indent: int | None
 ) -> None:
     request = {"type": "n", "t": 0.0, "in": 640, "out": 10, "hash_ids": list(range(10))}
-    whole = {"id": "c", "block_size": 64, "hash_id_scope": "local", "requests": [request, {**request, "t": 9.0}]}
-    text = json.dumps(whole, indent=indent)
+    document = {"id": "c", "block_size": 64, "hash_id_scope": "local", "requests": [request, {**request, "t": 9.0}]}
+    text = json.dumps(document, indent=indent)
     (tmp_path / "m.json").write_text(text, encoding="utf-8")
     data = text.encode()
     (tmp_path / cut_name).write_bytes((gzip.compress(data) if cut_name.endswith(".gz") else data)[:-12])

@@ -1,4 +1,4 @@
-"""A file that is no trace is refused in one line that names the format that it comes nearest to."""
+"""A file of an unknown format gives an error of one line that names the closest format."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from scenarios.workloads.readers.detect import read
         ("e.json", '[{"a": 1}]', "it begins as none of parquet, weka, tracelab"),
     ],
 )
-def test_what_is_no_trace_is_told_in_one_short_line_by_the_nearest_format(
+def test_an_unknown_format_is_reported_in_one_short_line_with_the_closest_format(
     tmp_path: Path, name: str, text: str, nearest: str
 ) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(UserError) as refused:
         read(tmp_path / name)
-    said = str(refused.value).removeprefix(f"{tmp_path / name}: no known format: ")
-    assert said.startswith(nearest)
-    assert len(said) < 130
-    assert "\n" not in said
+    message = str(refused.value).removeprefix(f"{tmp_path / name}: no known format: ")
+    assert message.startswith(nearest)
+    assert len(message) < 130
+    assert "\n" not in message
     with pytest.raises(UserError, match=f"no known format in {name}: "):
         read(tmp_path)

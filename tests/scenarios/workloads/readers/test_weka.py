@@ -1,4 +1,4 @@
-"""The Weka / AgentX reader: what it reads, what it derives, and every way a file can be wrong."""
+"""The Weka / AgentX reader: fields, derived values, and every kind of defect."""
 
 from __future__ import annotations
 

@@ -15,8 +15,9 @@ from plant.faults import FaultSpec
 from plant.hidden_turns import HiddenTurns
 from plant.kv.spec import KvSpec
 from plant.model.times import LinearTimes, StepTimes
+from scenarios.build.moe import MoeWorker, build_moe_worker
 from scenarios.errors import UserError
-from scenarios.schema.moe import MoeTimes, MoeWorker, build_moe_worker
+from scenarios.schema.moe import MoeTimes
 from scenarios.schema.plants import (
     ClusterPlant,
     Configuration,

@@ -1,4 +1,4 @@
-"""The scenario file. Read `scenario` (the whole), then `laws` (every law's parameters), then `load` (paths and errors).
+"""The scenario file. Read `contents` (its keys), then `scenario` (its checks), `laws`, then `load` (paths and errors).
 
 pydantic lives here and nowhere below.
 """

@@ -7,29 +7,26 @@ are left alone: they are the shared ground of all candidates.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from orchestrator.messages import Role
 from scenarios.schema.base import ScenarioTable
+from scenarios.schema.contents import ScenarioContents
 from scenarios.schema.kv import KvPart
+from scenarios.schema.laws import Candidate
 from scenarios.schema.plants import ClusterPlant, FluidPlant
-
-if TYPE_CHECKING:
-    from scenarios.schema.laws import Candidate
-    from scenarios.schema.scenario import Scenario
 
 Found = Iterator[tuple[str, str]]
 CLUSTER = "a plant of kind cluster has them"
 FLOW = "a flow has no turns that it could act on; plant.kind tandem has"
 
 
-def refuse_idle_keys(scenario: Scenario) -> None:
+def refuse_idle_keys(scenario: ScenarioContents) -> None:
     """Raise ValueError for the first key that nothing in this scenario would look at."""
     for place, why in _idle(scenario):
         raise ValueError(f"{place} would have no effect: {why}")
 
 
-def _idle(scenario: Scenario) -> Found:
+def _idle(scenario: ScenarioContents) -> Found:
     if isinstance(scenario.plant, ClusterPlant):
         yield from _on_workers(scenario, scenario.plant)
         return
@@ -55,7 +52,7 @@ def _on_theory(own: Candidate, kind: str) -> Found:
         yield f"{place}.demand", f"forecasts are for the capacity loop, and the {kind} plant has none; {CLUSTER}"
 
 
-def _on_a_flow(scenario: Scenario) -> Found:
+def _on_a_flow(scenario: ScenarioContents) -> Found:
     door = scenario.admission
     for key in ("slew_per_s2", "queue_limit_turns", "order", "smoothing_s"):
         if getattr(door, key) != type(door).model_fields[key].default:
@@ -73,7 +70,7 @@ def _on_a_flow(scenario: Scenario) -> Found:
             yield from _stated(f"candidates.{own.name}.ready", own.ready, FLOW)
 
 
-def _on_workers(scenario: Scenario, plant: ClusterPlant) -> Found:
+def _on_workers(scenario: ScenarioContents, plant: ClusterPlant) -> Found:
     if all(one.role is not Role.DECODE for one in plant.configurations.values()):
         why = "no configuration has the role decode, and an aggregated worker fills into its own batch"
         yield from _stated("ready", scenario.ready, why)

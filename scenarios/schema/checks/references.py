@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scenarios.errors import nearest
+from scenarios.schema.contents import ScenarioContents
 from scenarios.schema.plants import ClusterPlant
-
-if TYPE_CHECKING:
-    from scenarios.schema.scenario import Scenario
 
 CONFIGURATIONS = ("configuration", "configurations")
 CLASSES = ("reserved", "ranking")
 
 
-def refuse_unknown_names(scenario: Scenario) -> None:
+def refuse_unknown_names(scenario: ScenarioContents) -> None:
     """Raise ValueError for the first law or limit that names a configuration or a class that is not there."""
     plant = scenario.plant
     if isinstance(plant, ClusterPlant):
@@ -30,7 +28,7 @@ def _refuse(place: str, name: str, what: str, known: list[str]) -> None:
         raise ValueError(f"{place}: no {what} {name}{nearest(name, known)}; there are {', '.join(known) or 'none'}")
 
 
-def _reserves(scenario: Scenario) -> Iterator[tuple[str, str]]:
+def _reserves(scenario: ScenarioContents) -> Iterator[tuple[str, str]]:
     parts = {"reconfigure": scenario.reconfigure}
     parts |= {f"candidates.{own.name}.reconfigure": own.reconfigure for own in scenario.candidates if own.reconfigure}
     for place, part in parts.items():
@@ -38,7 +36,7 @@ def _reserves(scenario: Scenario) -> Iterator[tuple[str, str]]:
             yield f"{place}.reserve", part.reserve
 
 
-def _of_laws(scenario: Scenario, keys: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _of_laws(scenario: ScenarioContents, keys: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     for own in scenario.candidates:
         for slot in ("admission", "capacity", "routing"):
             for key in keys:

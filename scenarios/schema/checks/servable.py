@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from orchestrator.messages import DECODES, FILLS
 from scenarios.schema.checks.references import flat
+from scenarios.schema.contents import ScenarioContents
 from scenarios.schema.laws import Candidate, FileLaw, Hold
 from scenarios.schema.plants import ClusterPlant
 
-if TYPE_CHECKING:
-    from scenarios.schema.scenario import Scenario
 
-
-def refuse_unable_plant(scenario: Scenario) -> None:
+def refuse_unable_plant(scenario: ScenarioContents) -> None:
     """Raise ValueError for the first candidate none of whose workers could ever fill, or none decode.
 
     Only what its capacity law could not mend is refused, whatever the law's measure and bounds make of it.
@@ -39,7 +36,7 @@ def refuse_unable_plant(scenario: Scenario) -> None:
                 )
 
 
-def _moved(scenario: Scenario, own: Candidate, plant: ClusterPlant, begun: Iterable[str]) -> set[str]:
+def _moved(scenario: ScenarioContents, own: Candidate, plant: ClusterPlant, begun: Iterable[str]) -> set[str]:
     """Return the configurations among which the candidate's law can move workers; empty: none of them begins with any.
 
     They are those that it commands and the reserve, which takes what it gives up; a law of a file may command all.

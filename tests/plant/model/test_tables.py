@@ -20,8 +20,9 @@ from plant.model.times import StepTimes
 from plant.presets.engines import ENGINES
 from plant.presets.hardware import HARDWARE
 from plant.presets.models import MODELS
+from scenarios.build.moe import build_moe_times, build_moe_worker
 from scenarios.errors import UserError
-from scenarios.schema.moe import MoePlacement, MoeTimes, build_moe_times, build_moe_worker
+from scenarios.schema.moe import MoePlacement, MoeTimes
 
 # One of each shape: linear in the context, a window, a top-k, hidden transfers, a pipeline, speculation.
 CASES: dict[str, tuple[str, str, str, Placement, Speculation]] = {

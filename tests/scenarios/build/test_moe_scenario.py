@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scenarios.build.moe import build_moe_times
 from scenarios.run import execute
 from scenarios.schema.load import load
-from scenarios.schema.moe import MoeTimes, build_moe_times
+from scenarios.schema.moe import MoeTimes
 from scenarios.schema.plants import ClusterPlant
 
 SCENARIO = """

@@ -11,6 +11,7 @@ from scenarios.compare.join import SHORT, value_at
 from scenarios.errors import UserError
 from scenarios.run.execute import run
 from scenarios.schema import expect, summary
+from scenarios.schema.checks.expected import names_in
 from scenarios.schema.load import library, load, override, validate
 from scenarios.verdict.run import JUDGED_RATES, LEVELS
 
@@ -42,7 +43,7 @@ def summaries() -> list[tuple[summary.Names, Mapping[str, Any]]]:
     found: list[tuple[summary.Names, Mapping[str, Any]]] = []
     for name, sets in (TANDEM, CLUSTER, POOLS):
         scenario = load(name, sets)
-        names: summary.Names = {"signal": summary.SIGNALS, **scenario._names()}
+        names: summary.Names = {"signal": summary.SIGNALS, **names_in(scenario)}
         found.append((names, run(scenario, scenario.candidates[0].name).summary))
     return found
 

@@ -1,0 +1,70 @@
+"""Tables of a scenario beside its workload, plant and laws: classes, admission queue, control, telemetry, record."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import model_validator
+
+from scenarios.schema.base import Count, NotNegative, Positive, ScenarioTable, Share
+
+
+class ServiceClass(ScenarioTable):
+    """A service class: objectives, weight in fair order, priority (higher goes first), price of its output."""
+
+    ttft_s: Positive | None = None
+    tpot_s: Positive | None = None
+    weight: Positive = 1.0
+    priority: int = 0
+    price_per_mtoken: NotNegative | None = None
+
+
+class AdmissionQueuePart(ScenarioTable):
+    """The admission actuator: its limits and its order; and the span over which the backlog is smoothed for laws."""
+
+    max_release_per_s: Positive | None = None
+    slew_per_s2: Positive | None = None
+    queue_limit_turns: Count | None = None
+    order: Literal["fifo", "priority", "edf", "weighted_fair"] = "fifo"
+    smoothing_s: NotNegative = 0.0
+
+
+class ControlPart(ScenarioTable):
+    """How often each loop acts, unless its law says otherwise, and where the run begins in the day."""
+
+    admission_period_s: Positive = 0.5
+    batching_period_s: Positive = 0.5
+    capacity_period_s: Positive = 30.0
+    demand_period_s: Positive = 600.0
+    retention_period_s: Positive = 60.0
+    allow_period_below_age: tuple[Literal["admission", "batching", "capacity", "demand", "retention"], ...] = ()
+    midnight_s: NotNegative = 0.0
+
+
+class TelemetryPart(ScenarioTable):
+    """How readings reach the controllers; period 0 is live."""
+
+    period_s: NotNegative = 0.0
+    age_s: NotNegative = 0.0
+    noise_ratio: NotNegative = 0.0
+    drop_ratio: Share = 0.0
+
+    @model_validator(mode="after")
+    def _aged_samples_need_a_period(self) -> TelemetryPart:
+        if self.age_s > 0.0 and self.period_s == 0.0:
+            raise ValueError("age_s needs period_s > 0: an aged reading is a sample that was taken before")
+        return self
+
+
+class DispatchPart(ScenarioTable):
+    """How many routers there are, and how old the loads are that they see (None: fresh)."""
+
+    routers: Count = 1
+    snapshot_s: Positive | None = None
+
+
+class RecordPart(ScenarioTable):
+    """Width of a bin (None: 1/5600 of the horizon, within 0.05 s and 60 s), and whether turns' moves are events."""
+
+    signal_bin_s: Positive | None = None
+    events: Literal["decisions", "all"] = "decisions"

@@ -83,7 +83,7 @@ class Mpc:
         try:
             import osqp  # an optional dependency
         except ImportError as error:
-            raise ImportError('needs OSQP: pip install "steadyflow[mpc]"') from error
+            raise ImportError("needs OSQP: pip install osqp") from error
 
         self.cadence = cadence
         self.configuration = ConfigurationName(configuration)

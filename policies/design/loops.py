@@ -1,13 +1,16 @@
-"""A linear loop with its dead time kept exact: margins, Nyquist and Bode data, roots, Hopf points.
+"""A linear loop with its dead time kept exact: margins, frequency response, roots, Hopf points.
 
-A loop is a function of complex frequency, evaluated as it is (e^{-sL} and all); nothing is approximated by Pade.
-The feedback is negative: the characteristic equation is 1 + G(s) = 0.
+A loop is a function of complex frequency, evaluated as it is (e^{-sL} and all); its feedback is negative:
+1 + G(s) = 0. python-control computes the margins from that exact response. In the time domain it has no exact dead
+time: `Rational.system` gives it a Pade approximation for step responses and root loci. Roots and Hopf points are exact.
+python-control is imported where it is used: that takes over a second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +19,9 @@ Complexes = NDArray[np.complex128]
 Floats = NDArray[np.float64]
 # The loop gain G at complex frequencies s, 1/s.
 Response = Callable[[Complexes], Complexes]
+PADE_ORDER = 8
+LEAST_GAIN = 0.01
+SPLINE_POINTS = 8  # the fewest through which python-control's cubic spline goes
 
 
 def on_axis(omega_rad_s: Floats) -> Complexes:
@@ -23,14 +29,34 @@ def on_axis(omega_rad_s: Floats) -> Complexes:
     return np.asarray(1j * omega_rad_s, dtype=np.complex128)
 
 
-def rational(numerator: list[float], denominator: list[float], dead_time_s: float = 0.0) -> Response:
-    """Return s -> num(s)/den(s) e^{-s L}, coefficients from the highest power down."""
+@dataclass(frozen=True, slots=True)
+class Rational:
+    """num(s)/den(s) e^{-s L}, coefficients from the highest power down: a `Response`, or a python-control system."""
 
-    def at(s: Complexes) -> Complexes:
-        value: Complexes = np.polyval(numerator, s) / np.polyval(denominator, s) * np.exp(-s * dead_time_s)
-        return value
+    numerator: Sequence[float]
+    denominator: Sequence[float]
+    dead_time_s: float = 0.0
 
-    return at
+    def __call__(self, s: Complexes) -> Complexes:
+        """Return the exact value at complex frequencies."""
+        value: Complexes = np.polyval(self.numerator, s) / np.polyval(self.denominator, s)
+        return value * np.exp(-s * self.dead_time_s)
+
+    def system(self, order: int = PADE_ORDER) -> Any:  # Any: python-control publishes no types
+        """Return python-control's transfer function, the dead time as a Pade approximation of this order."""
+        import control
+
+        system = control.tf(list(self.numerator), list(self.denominator))
+        return system * control.tf(*control.pade(self.dead_time_s, order)) if self.dead_time_s > 0 else system
+
+
+def pade_error_deg(loop: Response, system: Any, omega_rad_s: Floats) -> float:  # Any: as above
+    """Return the largest phase error of a system against the exact loop, degrees, where the loop gain is above 1."""
+    exact = loop(on_axis(omega_rad_s))
+    inside = np.abs(exact) >= 1
+    if not inside.any():
+        return 0.0
+    return float(np.max(np.abs(np.angle(system(on_axis(omega_rad_s[inside])) / exact[inside], deg=True))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,50 +80,47 @@ class Margins:
     disk_phase_deg: float
 
 
-def frequency_grid(slowest_s: float, fastest_s: float, points: int = 20_000) -> Floats:
+def frequency_grid(slowest_s: float, fastest_s: float, points: int = 1000) -> Floats:
     """Return angular frequencies from a twentieth of 1/slowest to fifty times 1/fastest, logarithmic."""
     return np.geomspace(0.05 / slowest_s, 50 / fastest_s, points)
 
 
-def margins(loop: Response, omega_rad_s: Floats) -> Margins:
-    """Return the margins of a loop from its response on a grid, crossings refined by interpolation.
+def frequency_response(loop: Response, omega_rad_s: Floats) -> Any:  # Any: as above
+    """Return python-control's frequency response data of a loop, dead time exact."""
+    import control
 
-    Dead time winds the phase without end, so all crossings in the grid are looked at and the tightest is kept.
+    return control.frd(loop(on_axis(omega_rad_s)), omega_rad_s)
+
+
+def margins(loop: Response, omega_rad_s: Floats) -> Margins:
+    """Return the margins of a loop from its exact response on a grid, the tightest of all crossings.
+
+    python-control finds the crossings; it has no disk margin for a response with dead time, so that is computed here.
 
     References
     ----------
     Seiler, Packard and Gahinet, IEEE Control Systems 40(5) (2020), for the balanced disk margin.
     """
+    import control
+
     g = loop(on_axis(omega_rad_s))
-    size, phase = np.abs(g), np.unwrap(np.angle(g))
-    # The phase crosses an odd multiple of pi where the loop gain is a negative real number.
-    turns = (phase - np.pi) / (2 * np.pi)
-    at = np.flatnonzero(np.floor(turns[1:]) != np.floor(turns[:-1]))
-    gain_margin, gain_crossing = np.inf, np.nan
-    for i in at:
-        level = max(np.floor(turns[i]), np.floor(turns[i + 1]))
-        share = (level - turns[i]) / (turns[i + 1] - turns[i])
-        height = float(np.exp(np.interp(share, [0, 1], np.log(size[i : i + 2]))))
-        if abs(np.log(height)) < abs(np.log(gain_margin)):
-            gain_margin, gain_crossing = 1 / height, float(np.interp(share, [0, 1], omega_rad_s[i : i + 2]))
-    phase_margin, phase_crossing, delay_margin = np.inf, np.nan, np.inf
-    for i in np.flatnonzero((size[1:] < 1) != (size[:-1] < 1)):
-        share = -np.log(size[i]) / np.log(size[i + 1] / size[i])
-        omega = float(np.interp(share, [0, 1], omega_rad_s[i : i + 2]))
-        lag = float(np.interp(share, [0, 1], phase[i : i + 2]))
-        spare = float(np.mod(lag + np.pi, 2 * np.pi))
-        delay_margin = min(delay_margin, spare / omega)
-        if spare < phase_margin:
-            phase_margin, phase_crossing = spare, omega
+    # Dead time winds the phase without end; crossings at a loop gain below 1/100 are no margin anyone is near.
+    above = np.flatnonzero(np.abs(g) > LEAST_GAIN)
+    last = max(int(above[-1]) + 2 if len(above) else 0, SPLINE_POINTS)
+    response = control.frd(g[:last], omega_rad_s[:last])
+    gains, phases_deg, _, gain_at, phase_at, _ = control.stability_margins(response, returnall=True)
+    spare_deg = np.mod(phases_deg, 360.0)
+    tightest = int(np.argmin(np.abs(np.log(gains)))) if len(gains) else None
+    narrowest = int(np.argmin(spare_deg)) if len(spare_deg) else None
     disk = float(np.min(np.abs((1 + g) / (1 - g)))) if np.all(np.abs(1 - g) > 0) else 0.0
     # |(1-G)/(1+G)| = |S - T|; alpha = 2 / max|S - T| is the disk's size.
     alpha = min(2 * disk, 2.0 - 1e-12)
     return Margins(
-        gain_margin=float(gain_margin),
-        gain_crossing_rad_s=gain_crossing,
-        phase_margin_deg=float(np.degrees(phase_margin)),
-        phase_crossing_rad_s=phase_crossing,
-        delay_margin_s=delay_margin,
+        gain_margin=np.inf if tightest is None else float(gains[tightest]),
+        gain_crossing_rad_s=np.nan if tightest is None else float(gain_at[tightest]),
+        phase_margin_deg=np.inf if narrowest is None else float(spare_deg[narrowest]),
+        phase_crossing_rad_s=np.nan if narrowest is None else float(phase_at[narrowest]),
+        delay_margin_s=float(np.min(np.radians(spare_deg) / phase_at)) if len(spare_deg) else np.inf,
         modulus_margin=float(np.min(np.abs(1 + g))),
         disk_gain_low=(2 - alpha) / (2 + alpha),
         disk_gain_high=(2 + alpha) / (2 - alpha),
@@ -179,42 +202,3 @@ def rightmost_root(loop: Response, *, fastest_s: float, slowest_s: float) -> com
         raise ValueError("no root of the loop near the axis")
     best = good[np.argmax(good.real)]
     return complex(best.real, abs(best.imag))
-
-
-def root_locus(make: Callable[[float], Response], gains: Floats, *, fastest_s: float, slowest_s: float) -> Complexes:
-    """Return the rightmost root for each gain, shape (gains,): what a gain does to the slowest mode."""
-    return np.array([rightmost_root(make(float(k)), fastest_s=fastest_s, slowest_s=slowest_s) for k in gains])
-
-
-def unstable_roots(loop: Response, *, open_loop_unstable: int = 0, omega_rad_s: Floats) -> int:
-    """Count closed-loop roots right of the axis by Nyquist: windings of 1 + G about 0, plus open-loop unstable poles.
-
-    The loop must be proper and free of poles on the axis. `omega_rad_s` is a fine grid that reaches where |G| < 1
-    for good.
-    """
-    both = np.concatenate([-omega_rad_s[::-1], omega_rad_s])
-    angle = np.unwrap(np.angle(1 + loop(on_axis(both))))
-    clockwise = -(angle[-1] - angle[0]) / (2 * np.pi)
-    return round(float(clockwise)) + open_loop_unstable
-
-
-def to_control(numerator: list[float], denominator: list[float], dead_time_s: float, order: int = 6) -> object:
-    """Return python-control's transfer function with the dead time as Pade of this order, for its plots and norms.
-
-    Raises
-    ------
-    ValueError
-        When the approximation is off by more than a degree where the loop gain crosses 1: then raise the order.
-    """
-    import control
-
-    pade = control.tf(*control.pade(dead_time_s, order)) if dead_time_s > 0 else control.tf([1], [1])
-    system = control.tf(numerator, denominator) * pade
-    omega = np.geomspace(1e-3, 1e3, 4000) / max(dead_time_s, 1e-9)
-    exact = rational(numerator, denominator, dead_time_s)(on_axis(omega))
-    inside = omega[np.abs(exact) >= 1]
-    if len(inside):
-        worst = np.angle(system(1j * inside[-1]) / exact[np.abs(exact) >= 1][-1], deg=True)
-        if abs(worst) > 1:
-            raise ValueError(f"Pade of order {order} is off by {worst:.2f} degrees at the crossing: raise the order")
-    return system

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from policies.design.loops import Complexes, Response
+from policies.design.loops import PADE_ORDER, Complexes, Rational, Response
 
 Regime = Literal["starved", "full"]
 Signal = Literal["busy", "at_decode", "in_flight", "retirements"]
@@ -63,6 +63,30 @@ class TandemModel:
             value = busy / self.residence_s if starved else np.zeros_like(s)
         return value * np.exp(-s * self.observation_s)
 
+    def system(self, signal: Signal, regime: Regime, order: int = PADE_ORDER) -> Any:  # Any: python-control's, untyped
+        """Return the same transfer as a state space of python-control, each dead time as Pade of this order."""
+        import control
+
+        s = control.tf("s")
+        numerator, denominator = control.pade(self.dead_time_s, order) if self.dead_time_s > 0 else ([1.0], [1.0])
+        delay = control.tf(numerator, denominator)
+        busy = delay / (s + 1 / self.residence_s)
+        starved = regime == "starved"
+        if signal == "busy":
+            system = busy if starved else control.tf([0.0], [1.0])
+        elif signal == "at_decode":
+            system = busy if starved else delay / s
+        elif signal == "in_flight" and starved:
+            # What is in the pipeline, (1 - e^{-sL})/s, without the pole at 0 that cancels, and what is busy.
+            emptied = np.polysub(denominator, numerator)[:-1]
+            system = busy + control.tf(emptied, denominator) if len(emptied) else busy
+        elif signal == "in_flight":
+            system = 1 / s
+        else:
+            system = busy / self.residence_s if starved else control.tf([0.0], [1.0])
+        seen = Rational([1.0], [1.0], self.observation_s).system(order)
+        return control.tf2ss(system) * control.tf2ss(seen)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linear:
@@ -72,7 +96,7 @@ class Linear:
     few words what the loop is.
     """
 
-    feedback: Mapping[Signal, Response]
+    feedback: Mapping[Signal, Rational]
     note: str = ""
 
     def loop(self, model: TandemModel, regime: Regime = "starved") -> Response:
@@ -86,10 +110,19 @@ class Linear:
 
         return at
 
+    def system(self, model: TandemModel, regime: Regime = "starved", order: int = PADE_ORDER) -> Any:  # Any: as above
+        """Return the loop gain as a state space of python-control, each dead time as Pade of this order."""
+        import control
 
-def constant(value: float) -> Response:
+        parts = [
+            control.tf2ss(gain.system()) * model.system(signal, regime, order) for signal, gain in self.feedback.items()
+        ]
+        return sum(parts[1:], parts[0])
+
+
+def constant(value: float) -> Rational:
     """Return s -> value."""
-    return lambda s: np.full_like(s, value)
+    return Rational([value], [1.0])
 
 
 def proportional(gain_per_s: float, on: Literal["busy", "at_decode"] = "busy") -> Linear:
@@ -111,7 +144,7 @@ def predictive_on_retirements(gain_per_s: float, smoothing_s: float, assumed_dea
     return Linear(
         feedback={
             "in_flight": constant(gain_per_s),
-            "retirements": lambda s: np.asarray(-up / (1 + s * smoothing_s), dtype=np.complex128),
+            "retirements": Rational([-up], [smoothing_s, 1.0]),
         },
         note="the rate is learnt from the pool's own retirements",
     )
@@ -120,8 +153,5 @@ def predictive_on_retirements(gain_per_s: float, smoothing_s: float, assumed_dea
 def pi_at_decode(kp_per_s: float, ti_s: float, smoothing_s: float) -> Linear:
     """Return u = -kp (1 + 1/(s ti)) / (1 + s tau) of the turns at decode: the whole dead time is in the loop."""
 
-    def at(s: Complexes) -> Complexes:
-        value: Complexes = kp_per_s * (1 + 1 / (s * ti_s)) / (1 + s * smoothing_s)
-        return value
-
-    return Linear(feedback={"at_decode": at}, note="proportional and integral through the dead time")
+    controller = Rational([kp_per_s * ti_s, kp_per_s], [ti_s * smoothing_s, ti_s, 0.0])
+    return Linear(feedback={"at_decode": controller}, note="proportional and integral through the dead time")

@@ -1,16 +1,12 @@
-"""Gains from a model: SIMC and lambda rules for PI, LQI for states, a Smith predictor for dead time."""
+"""Gains from a model: SIMC and lambda rules for PI, a Smith predictor for dead time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import solve_continuous_are, solve_discrete_are
 
-from policies.design.loops import Complexes, Response
-
-Matrix = NDArray[np.float64]
+from policies.design.loops import Complexes, Rational, Response
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,15 +20,9 @@ class Fopdt:
     tau_s: float
     dead_time_s: float
 
-    def response(self) -> Response:
-        """Return the plant at complex frequencies."""
-
-        def at(s: Complexes) -> Complexes:
-            lag = s if np.isinf(self.tau_s) else 1 + s * self.tau_s
-            value: Complexes = self.gain * np.exp(-s * self.dead_time_s) / lag
-            return value
-
-        return at
+    def response(self) -> Rational:
+        """Return the plant's transfer function."""
+        return Rational([self.gain], [1.0, 0.0] if np.isinf(self.tau_s) else [self.tau_s, 1.0], self.dead_time_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +32,9 @@ class PiGains:
     kp: float
     ti_s: float
 
-    def response(self) -> Response:
-        """Return the controller at complex frequencies."""
-        return lambda s: np.asarray(self.kp * (1 + 1 / (s * self.ti_s)), dtype=np.complex128)
+    def response(self) -> Rational:
+        """Return the controller's transfer function."""
+        return Rational([self.kp * self.ti_s, self.kp], [self.ti_s, 0.0])
 
 
 def simc(plant: Fopdt, closed_tau_s: float | None = None) -> PiGains:
@@ -69,26 +59,6 @@ def lambda_rule(plant: Fopdt, closed_tau_s: float) -> PiGains:
     if np.isinf(plant.tau_s):
         raise ValueError("the lambda rule cancels a lag; an integrator has none: use simc")
     return PiGains(kp=plant.tau_s / (plant.gain * (closed_tau_s + plant.dead_time_s)), ti_s=plant.tau_s)
-
-
-def lqi(a: Matrix, b: Matrix, c: Matrix, q: Matrix, r: Matrix, *, discrete: bool = False) -> Matrix:
-    """Return gains [K_x, K_i] of u = -K_x x - K_i z, z the sum (or integral) of y = C x, that minimise x'Qx + u'Ru.
-
-    Shapes: a (n, n), b (n, m), c (p, n), q (n + p, n + p), r (m, m); the answer (m, n + p).
-    """
-    n, p, m = len(a), len(c), b.shape[1]
-    big_a = np.zeros((n + p, n + p))
-    big_a[:n, :n], big_a[n:, :n] = a, c
-    if discrete:
-        big_a[n:, n:] = np.eye(p)
-    big_b = np.vstack([b, np.zeros((p, m))])
-    if discrete:
-        x = solve_discrete_are(big_a, big_b, q, r)
-        gains = np.linalg.solve(r + big_b.T @ x @ big_b, big_b.T @ x @ big_a)
-    else:
-        x = solve_continuous_are(big_a, big_b, q, r)
-        gains = np.linalg.solve(r, big_b.T @ x)
-    return np.asarray(gains, dtype=np.float64)
 
 
 def smith(controller: Response, model: Fopdt) -> Response:

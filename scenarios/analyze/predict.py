@@ -150,7 +150,7 @@ def _loaded_orbits(law: RelayOnBusy, plant: Plant, model: TandemModel) -> list[o
 
 def _describing(law: RelayOnBusy, plant: Plant, model: TandemModel) -> dict[str, float | None]:
     half, drive = (law.close_at_turns - law.open_at_turns) / 2, _rate(plant) / 2
-    response = loops.rational([1.0], [1.0, 1 / plant.residence_s], model.loop_delay_s)
+    response = loops.Rational([1.0], [1.0, 1 / plant.residence_s], model.loop_delay_s)
     grid = loops.frequency_grid(plant.residence_s + model.loop_delay_s, model.loop_delay_s, 4000)
     balances = describing.harmonic_balance(
         describing.relay(drive, half), response, grid, np.geomspace(1.02 * half, plant.slots, 60)

@@ -3,12 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 
-from policies.design import steady
+import numpy as np
+
+from policies.design import loops, steady
+from policies.design.tandem_model import Linear, Regime, TandemModel
 from scenarios.analyze.model import Plant
 from scenarios.analyze.tolerance import MODEL_DAMPING, MODEL_PERIOD
 from scenarios.verdict.types import Word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearLoop:
+    """A candidate's linearised loop about its set point, and the grid of frequencies that shows it.
+
+    `margin_names`: the margins that mean something for this loop (an unstable one has a gain margin at most).
+    """
+
+    law: Linear
+    model: TandemModel
+    regime: Regime
+    slowest_s: float
+    fastest_s: float
+    stable: bool = True
+    margin_names: tuple[str, ...] = tuple(one.name for one in fields(loops.Margins))
+
+    @property
+    def response(self) -> loops.Response:
+        """Return the loop gain as a function of complex frequency, dead time exact."""
+        return self.law.loop(self.model, self.regime)
+
+    @property
+    def omega_rad_s(self) -> loops.Floats:
+        """Return the frequencies, rad/s."""
+        return loops.frequency_grid(self.slowest_s, self.fastest_s)
+
+    def margins(self) -> dict[str, float | None]:
+        """Return the margins as JSON values: what is infinite or never crossed becomes None."""
+        if not self.margin_names:
+            return {}
+        found = asdict(loops.margins(self.response, self.omega_rad_s))
+        return {name: found[name] if np.isfinite(found[name]) else None for name in self.margin_names}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,9 +52,10 @@ class Prediction:
     """What theory expects of one signal: the decode occupancy, or the active workers for a capacity loop.
 
     `verdict` None: no prediction is made. Fields are None where theory says nothing. `margins` is empty where there is
-    no linear loop. A run should come as near as the error of the theory (`*_bias_ratio`) and three standard errors of
-    one run (`*_se_ratio`, each a share of the value) let it; utilisation is absolute. `facts` holds what belongs to
-    the mechanism (Hopf gain, describing function, roots, set point). `uncompared`: why there is no verdict to compare.
+    no linear loop; those of `loop` are computed when they are asked for, `stated_margins` are known without one. A run
+    should come as near as the error of the theory (`*_bias_ratio`) and three standard errors of one run (`*_se_ratio`,
+    each a share of the value) let it; utilisation is absolute. `facts` holds what belongs to the mechanism (Hopf gain,
+    describing function, roots, set point). `uncompared`: why there is no verdict to compare.
     """
 
     mechanism: str
@@ -32,10 +69,16 @@ class Prediction:
     damping_bias_ratio: float = MODEL_DAMPING
     damping_se_ratio: float = 0.0
     utilization_tolerance_ratio: float = 0.01
-    margins: Mapping[str, float | None] = field(default_factory=dict)
+    loop: LinearLoop | None = None
+    stated_margins: Mapping[str, float | None] = field(default_factory=dict)
     facts: Mapping[str, float | None] = field(default_factory=dict)
     signal: str = "decode_occupancy_ratio"
     uncompared: str = "theory makes no prediction of this law"
+
+    @property
+    def margins(self) -> Mapping[str, float | None]:
+        """Return the loop's margins; the first use imports python-control, which takes over a second."""
+        return self.stated_margins if self.loop is None else self.loop.margins()
 
     def numbers(self) -> dict[str, object]:
         """Return the prediction without mechanism and margins, as JSON values."""

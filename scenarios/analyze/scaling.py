@@ -78,7 +78,7 @@ def predict_scaling(
     if isinstance(law, FeedForward):
         mechanism = f"feed-forward: workers follow the demand through a lag of {law.lag_s:g} s; nothing comes back"
         why = "the count is the demand's, of which theory says nothing"
-        return Prediction(mechanism=mechanism, margins={"gain_margin": None}, signal=SIGNAL, uncompared=why), "-"
+        return Prediction(mechanism=mechanism, stated_margins={"gain_margin": None}, signal=SIGNAL, uncompared=why), "-"
     if isinstance(law, Steps):
         return _thresholds(law, scenario, scenario.plant), "-"
     start = (identified or {}).get(law.configuration) or _declared(scenario.plant, law.configuration)
@@ -159,7 +159,7 @@ def _multiplicative(law: Multiplicative, candidate: Candidate, scenario: Scenari
         mechanism=f"multiplicative scaling, {unseen} unseen ticks: {word}{window}",
         verdict=None if not predicted else "constant" if quiet else "limit_cycle",
         period_s=lap_s if predicted and not quiet else None,
-        margins={"gain_margin": critical / law.gain},
+        stated_margins={"gain_margin": critical / law.gain},
         facts={
             "unseen_ticks": float(unseen),
             "critical_gain": critical,

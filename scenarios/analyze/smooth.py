@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import replace
 
 import numpy as np
 
 from policies.design import loops, noise, steady
 from policies.design.structure import Smooth
-from policies.design.tandem_model import TandemModel
+from policies.design.tandem_model import Regime, TandemModel
 from scenarios.analyze.model import Plant
-from scenarios.analyze.prediction import Prediction, quiet_word, utilization
+from scenarios.analyze.prediction import LinearLoop, Prediction, quiet_word, utilization
 from scenarios.analyze.tolerance import noise_kept_se
 from scenarios.verdict.shape import damping_of
 from scenarios.verdict.thresholds import THRESHOLDS
@@ -28,14 +28,13 @@ def through_the_dead_time(law: Smooth, plant: Plant, model: TandemModel, window_
             uncompared="feedback is flat at a full pool, so theory has no shape to foretell",
         )
     point = loops.hopf_point(t, dead)
-    grid = loops.frequency_grid(t + dead, min(t, dead))
     facts: dict[str, float | None] = {
         "hopf_gain_per_s": point.gain_per_s,
         "hopf_period_s": point.period_s,
         "gain_over_hopf": gain / point.gain_per_s,
         "level_turns": level,
     }
-    margins = margins_json(law.linear.loop(model), grid)
+    loop = LinearLoop(law=law.linear, model=model, regime="starved", slowest_s=t + dead, fastest_s=min(t, dead))
     root = loops.lag_root(residence_s=t, dead_time_s=dead, gain_per_s=gain)
     facts |= {"growth_per_s": root.real}
     if gain >= point.gain_per_s:
@@ -45,7 +44,7 @@ def through_the_dead_time(law: Smooth, plant: Plant, model: TandemModel, window_
             period_s=point.period_s,
             damping_ratio=0.0,
             facts=facts,
-            margins={name: margins[name] for name in ("gain_margin", "gain_crossing_rad_s")},
+            loop=replace(loop, stable=False, margin_names=("gain_margin", "gain_crossing_rad_s")),
         )
     clipped = noise.clipped_gate(
         residence_s=t,
@@ -81,7 +80,7 @@ def through_the_dead_time(law: Smooth, plant: Plant, model: TandemModel, window_
             "gain_after_clipping_over_hopf": clipped.gain_per_s / point.gain_per_s,
         },
         utilization_ratio=clipped.level_turns / plant.slots,
-        margins=margins,
+        loop=loop,
     )
 
 
@@ -100,13 +99,13 @@ def around_the_dead_time(law: Smooth, plant: Plant, model: TandemModel) -> Predi
     filled = loops.rightmost_root(law.linear.loop(model, "full"), fastest_s=fast, slowest_s=slow)
     stable = starved.real < 0 and filled.real < 0
     worst = starved if starved.real > filled.real else filled
-    grid = loops.frequency_grid(slow, fast)
+    regime: Regime = "full" if buffer > 0 else "starved"
     return Prediction(
         mechanism="paced around all work in flight: the dead time leaves the loop",
         verdict=quiet_word(plant) if stable else "limit_cycle",
         period_s=None if stable or worst.imag == 0 else 2 * np.pi / worst.imag,
         utilization_ratio=utilization(plant, buffer, gain),
-        margins=margins_json(law.linear.loop(model, "full" if buffer > 0 else "starved"), grid),
+        loop=LinearLoop(law=law.linear, model=model, regime=regime, slowest_s=slow, fastest_s=fast, stable=stable),
         facts={
             "ready_mean_turns": max(buffer, 0.0),
             "slowest_mode_starved_s": -1 / starved.real if starved.real < 0 else None,
@@ -129,13 +128,14 @@ def on_the_buffer(law: Smooth, plant: Plant, model: TandemModel) -> Prediction:
     buffer = law.setpoint_turns + (law.rate_per_s - plant.slots / t) / gain - plant.slots
     sd = steady.at_decode_sd_turns(controller, loop_delay_s=dead, throughput_per_s=plant.slots / t)
     used = steady.short_of(plant.slots, buffer, sd if plant.noisy else 0.0) if stable else None
+    loop = LinearLoop(law=law.linear, model=model, regime="full", slowest_s=slow, fastest_s=fast)
     return Prediction(
         mechanism="feedback on the turns at decode, through the whole dead time"
         + ("" if stable else ": past its edge, a limit cycle"),
         verdict=quiet_word(plant) if stable else "limit_cycle",
         period_s=None if stable or worst.imag == 0 else 2 * np.pi / worst.imag,
         utilization_ratio=used,
-        margins=margins_json(law.linear.loop(model, "full"), loops.frequency_grid(slow, fast)) if stable else {},
+        loop=loop if stable else replace(loop, stable=False, margin_names=()),
         facts={
             "ready_mean_turns": max(buffer, 0.0),
             "at_decode_sd_turns": sd if stable else None,
@@ -143,8 +143,3 @@ def on_the_buffer(law: Smooth, plant: Plant, model: TandemModel) -> Prediction:
             "slowest_mode_full_s": -1 / filled.real if filled.real < 0 else None,
         },
     )
-
-
-def margins_json(loop: loops.Response, grid: loops.Floats) -> dict[str, float | None]:
-    """Return the margins of a loop as JSON values: what is infinite or never crossed becomes None."""
-    return {name: value if np.isfinite(value) else None for name, value in asdict(loops.margins(loop, grid)).items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,6 +16,7 @@ from scenarios.analyze.scaling import Startup, undeclared
 from scenarios.build.plants import declared
 from scenarios.cli.common import bar, log_progress, print_json, quiet
 from scenarios.cli.identify import KEPT
+from scenarios.cli.options import new_file
 from scenarios.errors import UserError, nearest
 from scenarios.identify.cache import cached, cached_startup
 from scenarios.identify.identify import Identified, identify
@@ -35,6 +37,10 @@ def analyze(
     jobs: Annotated[int | None, typer.Option(help="Processes; else one a core.", min=1)] = None,
     sets: Annotated[
         list[str] | None, typer.Option("--set", help="Override PATH=VALUE, as plant.dead_time_s=4; repeatable.")
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(help="Also write a page: Bode, Nyquist and step response of each loop.", callback=new_file),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
 ) -> None:
@@ -75,6 +81,10 @@ def analyze(
         print_json({one.candidate: one.to_json() for one in found})
     else:
         _show(found, scenario.title)
+    if html is not None:
+        from scenarios.report.loops_page import write_loops_page
+
+        typer.echo(f"page: {write_loops_page(found, scenario.title, scenario.question, html)}", err=as_json)
     if any(one.agrees is False for one in found):
         raise typer.Exit(1)
 

@@ -136,7 +136,7 @@ def test_sampling_adds_half_its_period_to_the_dead_time() -> None:
 
 def test_the_describing_function_of_the_relay_predicts_the_period_within_eight_percent() -> None:
     slots, dead = 1000.0, 2.0
-    plant = loops.rational([1.0], [1.0, 0.1], dead)
+    plant = loops.Rational([1.0], [1.0, 0.1], dead)
     grid, sizes = loops.frequency_grid(10, dead, 4000), np.geomspace(51, 400, 60)
     balance = describing.harmonic_balance(describing.relay(0.05 * slots, 0.05 * slots), plant, grid, sizes)[0]
     assert balance.stable

@@ -81,7 +81,7 @@ class Mpc:
         tau_s: NotNegative = 60.0,
     ) -> None:
         try:
-            import osqp  # an optional dependency
+            import osqp  # here, where it is needed: it takes a while
         except ImportError as error:
             raise ImportError("needs OSQP: pip install osqp") from error
 

@@ -7,6 +7,7 @@ kind; `Admission` .. `Routing` are what a candidate's slots accept.
 
 from __future__ import annotations
 
+import copyreg
 import inspect
 from collections.abc import Mapping
 from functools import cache, reduce
@@ -42,7 +43,16 @@ def table_of(source: type[Any]) -> type[Any]:  # Any: a class of any constructor
     made = create_model(source.__name__, __base__=base, __doc__=summary.partition("\n\n")[0], **keys)
     table = cast(type[DerivedTable], made)
     table.source = source
+    copyreg.pickle(made, _pickled)  # scenarios cross into worker processes, and no module has this class as a name
     return table
+
+
+def _pickled(table: DerivedTable) -> tuple[Any, ...]:  # Any: what pickle asks for
+    return _restored, (table.source, dict(table.__dict__), table.model_fields_set)
+
+
+def _restored(source: type[Any], values: dict[str, Any], given: set[str]) -> Any:  # Any: a class, its keys, its table
+    return table_of(source).model_construct(given, **values)
 
 
 def _as_table(hint: Any) -> Any:  # Any: a type expression

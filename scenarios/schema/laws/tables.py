@@ -43,7 +43,7 @@ def table_of(source: type[Any]) -> type[Any]:  # Any: a class of any constructor
     made = create_model(source.__name__, __base__=base, __doc__=summary.partition("\n\n")[0], **keys)
     table = cast(type[DerivedTable], made)
     table.source = source
-    copyreg.pickle(made, _pickled)  # scenarios cross into worker processes, and no module has this class as a name
+    copyreg.pickle(table, _pickled)  # scenarios cross into worker processes, and no module has this class as a name
     return table
 
 
@@ -51,7 +51,7 @@ def _pickled(table: DerivedTable) -> tuple[Any, ...]:  # Any: what pickle asks f
     return _restored, (table.source, dict(table.__dict__), table.model_fields_set)
 
 
-def _restored(source: type[Any], values: dict[str, Any], given: set[str]) -> Any:  # Any: a class, its keys, its table
+def _restored(source: Any, values: dict[str, Any], given: set[str]) -> Any:  # Any: a class, its keys, its table
     return table_of(source).model_construct(given, **values)
 
 

@@ -85,8 +85,8 @@ class Cluster:
             self.tiers = tiers = TieredStore(clock, kv, self._fleet.links, self._rack, rebuild_s)
             self._store = tiers
             events.use_store(tiers, clock.now)
-            if tiers.traffic is not None:
-                self._fleet.set_storage_links(tiers.traffic.named(), tiers.traffic.links_changed)
+            if tiers.engine is not None:
+                self._fleet.set_storage_links(tiers.engine.storage_links(), tiers.engine.links_changed)
         self._fleet.schedule(faults)
         self._staging = KvStaging(clock, self._fleet)
         self._arrivals = JobArrivals(clock, self._fleet, events)
@@ -208,7 +208,9 @@ class Cluster:
         tiers = self.tiers
         if tiers is None:
             return new(PlantReading, (now, pools, (), ()))
-        return new(PlantReading, (now, pools, tiers.recent(lambda: hbm(pools, tiers.spec)), tiers.reuse()))
+        return new(
+            PlantReading, (now, pools, tiers.tier_readings(lambda: hbm(pools, tiers.spec)), tiers.reuse_readings())
+        )
 
     def totals(self) -> dict[str, float]:
         """Return sums since the start: prompt tokens, the stored part, bytes staged, late facts, overflows."""
@@ -266,7 +268,7 @@ class Cluster:
         since_s = self._events.idle_since_s.pop(turn.turn_id, None) if self._events.idle_since_s is not None else None
         if since_s is not None:
             size_bytes = turn.prompt_tokens * tiers.spec.bytes_per_token
-            tiers.ledger.idle_hbm_byte_s += size_bytes * (self._clock.now() - since_s)
+            tiers.stats.idle_hbm_byte_s += size_bytes * (self._clock.now() - since_s)
 
     def _refused(self, node: WorkerNode, verb: str) -> asyncio.Future[Any]:
         if node.vacated:

@@ -8,8 +8,8 @@ from orchestrator.errors import ContextOverflow, Evicted, Preempted, WorkerLost
 from orchestrator.ports import Filled, Retired
 from orchestrator.turn import EMPTY_CHAIN, KvRef, TurnId, new
 from plant.hidden_turns import HiddenTurns
+from plant.kv.context import BUSY, UNKNOWN
 from plant.kv.flat_store import KvStore
-from plant.kv.lru_queues import BUSY, UNKNOWN
 from plant.pending_work import PendingWork
 from plant.workers.job import Job, WorkerHandle
 from plant.workers.staging import KvTransfer, bind_to_epoch

@@ -95,7 +95,6 @@ def test_imports_point_down_inside_scenarios() -> None:
 OLD_CIRCLES = (
     {"orchestrator.dispatch", "orchestrator.views", "orchestrator.worker"},
     {"orchestrator.orchestrator", "orchestrator.wiring"},
-    {"plant.kv.fetch", "plant.kv.tiered"},
     {
         *("scenarios.schema.checks.ignored_keys", "scenarios.schema.checks.references"),
         *("scenarios.schema.checks.servable", "scenarios.schema.scenario"),

@@ -1,4 +1,4 @@
-"""One object a session: how the next turn's context takes the place of the last. Read `succeed` first.
+"""One object a session: how its next context takes the place of the last one. Read `replace` first.
 
 What a compaction or a branch leaves behind is dropped, or kept as long as the rule for `compacted` says; contexts of
 other sessions that share blobs keep them.
@@ -8,20 +8,13 @@ from __future__ import annotations
 
 from orchestrator.clock import Clock
 from orchestrator.turn import KvChain, WorkerId
-from plant.kv.chains import continues, shared_blocks
-from plant.kv.lru_queues import AT_REST, COMPACTED, Context, ReuseStats
-from plant.kv.prefix_tree import PrefixTree
-from plant.kv.spec import NETWORK, NODE, SSD
+from plant.kv.chains import BlobSizes
+from plant.kv.context import AT_REST, COMPACTED, Context
+from plant.kv.context_ledger import ContextLedger
+from plant.kv.reuse_stats import ReuseStats
+from plant.kv.spec import NETWORK, SSD
 from plant.kv.tier_manager import TierManager
-from plant.kv.tier_stats import ABANDONED
-
-
-def shared_with(context: Context, chain: KvChain) -> int:
-    """Return how many leading blocks a context and its session's next one have in common."""
-    if context.compared is not chain:
-        context.compared = chain
-        context.shared = context.blocks if continues(context.chain, chain) else shared_blocks(context.chain, chain)
-    return context.shared
+from plant.kv.tier_stats import ABANDONED, TierStats
 
 
 class ContextUpdater:
@@ -30,92 +23,69 @@ class ContextUpdater:
     Parameters
     ----------
     clock : Clock
-    tree : PrefixTree
-    keep : TierManager
-    returns : ReuseStats
-        Hears of what is left behind.
+    sizes : BlobSizes
+    ledger : ContextLedger
+    tiers : TierManager
+    stats : TierStats
+    reuse : ReuseStats
+        Counts what is left behind as a context that begins to wait.
     """
 
-    def __init__(self, clock: Clock, tree: PrefixTree, keep: TierManager, returns: ReuseStats) -> None:
-        self._clock, self._tree, self._keep, self._returns = clock, tree, keep, returns
+    def __init__(
+        self,
+        clock: Clock,
+        sizes: BlobSizes,
+        ledger: ContextLedger,
+        tiers: TierManager,
+        stats: TierStats,
+        reuse: ReuseStats,
+    ) -> None:
+        self._clock, self._sizes, self._ledger, self._tiers = clock, sizes, ledger, tiers
+        self._stats, self._reuse = stats, reuse
         self._left_behind = 0
 
-    def goes_on(self, context: Context, chain: KvChain, blocks: int, own: int, worker: WorkerId) -> bool:
+    def append(self, context: Context, chain: KvChain, blocks: int, private_bytes: int, worker: WorkerId) -> bool:
         """Let a context that lies at rest, and whose session has only added to it, grow where there is room to spare.
 
-        The same as `succeed` and `place`, without their questions; tell whether it was done.
+        The same as `replace` and `TierManager.place`, without their questions; tell whether it was done.
         """
-        keep, settled = self._keep, context.blocks
-        if context.phase != AT_REST or context.settled != settled or context.marked or context.tail != NETWORK:
+        settled, tiers = context.blocks, self._tiers
+        if context.phase != AT_REST or context.settled != settled or context.end_marked or context.tail != NETWORK:
             return False
-        if shared_with(context, chain) != settled:
+        if context.shared_with(chain) != settled:
             return False
-        span = self._tree.sizes.span_bytes(settled, blocks - settled)
-        if not keep.spare(context, span + own, worker) or not self._tree.append(chain, settled, blocks, NETWORK):
+        span_bytes, deferred_bytes = self._sizes.span_bytes(settled, blocks - settled), context.deferred_bytes
+        if not tiers.has_spare_room(context, span_bytes + private_bytes, worker):
             return False
-        new = span + context.owed_bytes + own
-        context.chain, context.blocks, context.settled, context.compared = chain, blocks, blocks, None
-        context.owed_bytes, context.worker = 0, worker
-        keep.resize_extra(context, own)
-        keep.write(context, new)
+        if not self._ledger.append(context, chain, blocks, private_bytes, worker):
+            return False
+        tiers.mover.write(context, span_bytes + deferred_bytes + private_bytes, via_node=tiers.mover.via_nodes)
         return True
 
-    def succeed(
-        self, old: Context | None, unsent: int, session: int, chain: KvChain, blocks: int, worker: WorkerId
+    def replace(
+        self, old: Context | None, unsent_bytes: int, session: int, chain: KvChain, blocks: int, worker: WorkerId
     ) -> Context:
         """Put a new chain in the place of a session's last one, with what is kept of it settled in the network tier."""
-        tree, keep = self._tree, self._keep
-        context = Context(session, chain, blocks, worker)
         carried = 0
         if old is not None:
-            shared = shared_with(old, chain)
+            shared = old.shared_with(chain)
             if shared == old.settled == old.blocks and old.home == NETWORK:
-                return self._grown(old, chain, blocks, worker)
-            if shared < old.blocks and keep.rules.life_s(COMPACTED) > 0.0:
-                self._leave_behind(old, unsent)
+                self._ledger.go_on(old, chain, blocks, worker)
+                return old
+            if shared < old.blocks and self._tiers.rules.life_s(COMPACTED) > 0.0:
+                self._leave_behind(old, unsent_bytes)
                 old = None
             else:
                 carried = min(shared, old.settled) if old.home == NETWORK else 0
                 if shared < old.blocks:
-                    keep.ledger.gave_up(old, ABANDONED, old.blocks - shared, self._tree.sizes)
-        settled = carried
-        if carried < blocks:
-            for blob, _low, high in tree.find(chain):
-                if not blob.held[NETWORK]:
-                    break
-                settled = max(settled, high)
-        tree.hold(chain, carried, settled, NETWORK)
-        context.settled = settled
-        if old is not None:
-            keep.ledger.promoted += old.home == SSD
-            keep.forget(old, carried)
-        keep.contexts[session] = context
-        return context
+                    self._stats.count_eviction(old, ABANDONED, old.blocks - shared, self._sizes)
+                self._stats.promoted += old.home == SSD
+        return self._ledger.replace(old, carried, session, chain, blocks, worker)
 
-    def _grown(self, context: Context, chain: KvChain, blocks: int, worker: WorkerId) -> Context:
-        """Let a context that its session has only added to go on under its new chain."""
-        tree, settled = self._tree, context.blocks
-        self._keep.unmark(context)
-        context.chain, context.blocks, context.worker, context.owed_bytes = chain, blocks, worker, 0
-        context.compared = None
-        self._keep.resize_extra(context, 0)
-        if not tree.follows(chain, settled, blocks):
-            carried = settled
-            for blob, _low, high in tree.find(chain):
-                if not blob.held[NETWORK]:
-                    break
-                settled = max(settled, high)
-            tree.hold(chain, carried, settled, NETWORK)
-        context.settled = settled
-        return context
-
-    def _leave_behind(self, old: Context, unsent: int) -> None:
-        """Keep what a session has turned away from, under a name of its own, as long as the rules say."""
-        keep = self._keep
+    def _leave_behind(self, old: Context, unsent_bytes: int) -> None:
+        """Keep what a session has turned away from, under a key of its own, as long as the rules say."""
         self._left_behind += 1
-        keep.rename(old, -self._left_behind, COMPACTED)
-        old.since_s = self._clock.now()
-        self._returns.rests(old.key, COMPACTED, old.since_s, self._tree.sizes.span_bytes(0, old.blocks), old.tokens)
-        if old.tail == NODE:
-            keep.unstage(old)
-        keep.place(old, unsent)
+        now_s = self._clock.now()
+        self._ledger.leave_behind(old, -self._left_behind, now_s)
+        self._reuse.rests(old.key, COMPACTED, now_s, self._sizes.span_bytes(0, old.blocks), old.tokens)
+        self._tiers.place(old, unsent_bytes)

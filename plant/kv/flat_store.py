@@ -1,4 +1,4 @@
-"""Where contexts are kept between turns: a flat shared store without limits, the reference for every tier.
+"""What the cluster asks of a KV store, and the simplest one: flat, shared and without limits.
 
 Blocks are named (scope, id) and prefix-chained, so what is stored of a scope is a set of id intervals, and the longest
 stored prefix of a chain is found run by run, never token by token.
@@ -7,11 +7,12 @@ stored prefix of a chain is found run by run, never token by token.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from orchestrator.turn import KvChain, TurnView, WorkerId
-from plant.kv.lru_queues import BUSY
+from plant.kv.context import BUSY
+from plant.kv.last_places import LastPlaces
 from plant.workers.job import Fetching
 
 
@@ -82,8 +83,7 @@ class FlatStore:
 
     def __init__(self) -> None:
         self._scopes: dict[int, Intervals] = {}
-        self._filled: dict[int, WorkerId] = {}  # by scope
-        self._decoded: dict[int, WorkerId] = {}
+        self._places = LastPlaces()
 
     def match(self, chain: KvChain, session: int | None = None) -> int:
         """Return the tokens of the longest leading part of the chain that is stored."""
@@ -113,10 +113,9 @@ class FlatStore:
         runs = turn.context.runs
         if not runs:
             return
+        self._places.note(turn.context, kind, worker)
         if kind != BUSY:
-            self._decoded[runs[-1].scope] = worker
             return  # all that has a name was kept when its fill ended
-        self._filled[runs[-1].scope] = worker
         for scope, first, length in runs:
             kept = self._scopes.get(scope)
             if kept is None:
@@ -125,10 +124,4 @@ class FlatStore:
 
     def near(self, chain: KvChain) -> Sequence[WorkerId]:
         """Return the workers that last decoded and last filled a context of the chain's last scope."""
-        return last_places(chain, self._decoded, self._filled)
-
-
-def last_places(chain: KvChain, *places: Mapping[int, WorkerId]) -> Sequence[WorkerId]:
-    """Return where the chain's last scope was last seen by each of several tables, each worker once."""
-    scope = chain.runs[-1].scope if chain.runs else None
-    return tuple(dict.fromkeys(table[scope] for table in places if scope in table)) if scope is not None else ()
+        return self._places.near(chain)

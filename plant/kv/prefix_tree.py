@@ -1,4 +1,4 @@
-"""Contexts as chains of immutable blobs: a prefix tree with its unary paths compressed, and reference counts per tier.
+"""The blocks of all contexts as a prefix tree with its unary paths compressed, and reference counts per tier.
 
 Block ids are prefix-chained: equal (scope, id) means equal content at an equal position, so an id names its whole past
 and the tree needs no pointers. What is kept of a scope is a row of disjoint extents of ids; a branch is an extent whose
@@ -13,49 +13,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import islice
-from typing import NamedTuple, Protocol
 
 from orchestrator.turn import KvChain
+from plant.kv.blobs import Blob, Found, Replicas
 from plant.kv.chains import BlobSizes, pieces
-
-
-class Blob:
-    """An extent of blocks: ids `first .. first + blocks - 1` of a scope, `start` blocks into their context.
-
-    `held[t]` counts the holders in tier t. `ends` are ids after which a context ended (a hybrid's snapshots).
-    `replicas` is a bit per rack whose cache has a copy.
-    """
-
-    __slots__ = ("blocks", "ends", "first", "held", "replicas", "scope", "start")
-
-    def __init__(self, scope: int, first: int, blocks: int, start: int, held: list[int]) -> None:
-        self.scope, self.first, self.blocks, self.start = scope, first, blocks, start
-        self.held = held
-        self.ends: list[int] = []
-        self.replicas = 0
-
-    def __repr__(self) -> str:
-        return f"Blob({self.scope}, {self.first}+{self.blocks} at {self.start}, held {self.held})"
-
-
-class Found(NamedTuple):
-    """Part of a chain that is kept: blocks `low .. high - 1` of it lie in `blob`."""
-
-    blob: Blob
-    low: int
-    high: int
-
-
-class Replicas(Protocol):
-    """Hears what becomes of blobs that have copies beside the tiers."""
-
-    def parted(self, head: Blob, tail: Blob) -> None:
-        """A blob was parted in two."""
-        ...
-
-    def gone(self, blob: Blob) -> None:
-        """Nobody holds the blob any more."""
-        ...
 
 
 class _Row:

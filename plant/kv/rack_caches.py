@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from plant.kv.blobs import Blob
 from plant.kv.chains import BlobSizes
-from plant.kv.prefix_tree import Blob
 
 
 class RackCaches:

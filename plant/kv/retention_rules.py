@@ -8,8 +8,8 @@ from typing import Literal
 from orchestrator.messages import RetentionCommand
 
 
-class Rules:
-    """What the retention law last said; without a word from it, everything is kept while there is room."""
+class RetentionRules:
+    """What the retention law last commanded; before that, everything is kept while there is room."""
 
     def __init__(self) -> None:
         self.demote_after_s: dict[str, float] = {}
@@ -17,7 +17,7 @@ class Rules:
         self.order: Literal["lru", "value"] = "lru"
 
     def set(self, command: RetentionCommand) -> None:
-        """Take over what a command says; a kind that it does not name is kept while there is room."""
+        """Take over a command; a kind that it does not name is kept while there is room."""
         if command.rules is not None:
             self.demote_after_s = {rule.kind: rule.demote_after_s for rule in command.rules}
             self.discard_after_s = {rule.kind: rule.discard_after_s for rule in command.rules}

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plant.kv.chains import BlobSizes
-from plant.kv.lru_queues import Context
+from plant.kv.context import Context
 from plant.kv.spec import NETWORK, SSD, TIER_NAMES
 from plant.kv.transfer_engine import CACHE
 
 # Why a context was given up. NO_ROOM: never stored, as everything in its way was in use.
 CAPACITY, EXPIRED, ABANDONED, NO_ROOM = "capacity", "expired", "abandoned", "no_room"
 REASONS = (CAPACITY, EXPIRED, ABANDONED, NO_ROOM)
+HOMES = (NETWORK, SSD)
+"""The tiers that contexts are given up in; a node only passes them on."""
 
 
 class TierStats:
@@ -27,7 +29,7 @@ class TierStats:
         self.cached_tokens = 0
         self.rebuilt_tokens = 0
         self.hit_tokens = dict.fromkeys((CACHE, *range(len(TIER_NAMES))), 0)
-        self.evicted = {(tier, reason): 0 for tier in range(len(TIER_NAMES)) for reason in REASONS}
+        self.evicted = {(tier, reason): 0 for tier in HOMES for reason in REASONS}
         self.evicted_tokens = dict.fromkeys(REASONS, 0)
         self.evicted_bytes = dict.fromkeys(self.evicted, 0)
         self.demoted = self.promoted = 0
@@ -36,18 +38,18 @@ class TierStats:
         self.computed_bytes = 0.0
         self.written_bytes = dict.fromkeys(range(len(TIER_NAMES)), 0)
 
-    def gave_up(self, context: Context, reason: str, blocks: int, sizes: BlobSizes) -> None:
+    def count_eviction(self, context: Context, reason: str, blocks: int, sizes: BlobSizes) -> None:
         """Count the last `blocks` blocks of a context that was given up; what others share of them is not lost."""
-        whole = blocks == context.blocks
-        self.evicted[context.home, reason] += reason != CAPACITY or whole
-        self.evicted_tokens[reason] += context.tokens if whole else blocks * context.chain.block_tokens
+        all_of_it = blocks == context.blocks
+        self.evicted[context.home, reason] += reason != CAPACITY or all_of_it
+        self.evicted_tokens[reason] += context.tokens if all_of_it else blocks * context.chain.block_tokens
         self.evicted_bytes[context.home, reason] += (
-            sizes.span_bytes(context.blocks - blocks, blocks) + context.extra_bytes * whole
+            sizes.span_bytes(context.blocks - blocks, blocks) + context.private_bytes * all_of_it
         )
 
     def evicted_from(self, tier: int) -> int:
         """Return the contexts given up in a tier, for whatever reason."""
-        return sum(self.evicted[tier, reason] for reason in REASONS)
+        return sum(count for (home, _), count in self.evicted.items() if home == tier)
 
     def values(self) -> Iterator[tuple[str, float]]:
         """Yield every sum by name."""
@@ -62,11 +64,11 @@ class TierStats:
         for tier, size in self.written_bytes.items():
             yield f"written_bytes.{TIER_NAMES[tier]}", size
         for reason in REASONS:
-            yield f"evicted.{reason}", sum(self.evicted[tier, reason] for tier in range(len(TIER_NAMES)))
+            yield f"evicted.{reason}", sum(self.evicted[tier, reason] for tier in HOMES)
             yield f"evicted_tokens.{reason}", self.evicted_tokens[reason]
             sizes = (size for (_, why), size in self.evicted_bytes.items() if why == reason)
             yield f"evicted_bytes.{reason}", sum(sizes)
-        for tier in (NETWORK, SSD):  # nothing is at home in a node
+        for tier in HOMES:
             yield f"given_up_bytes.{TIER_NAMES[tier]}", sum(self.evicted_bytes[tier, reason] for reason in REASONS)
         yield "demoted", self.demoted
         yield "promoted", self.promoted

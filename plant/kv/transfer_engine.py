@@ -80,7 +80,7 @@ class TransferEngine:
                 links.append(LazyLink(self._clock, node.bytes_per_s * self._spec.efficiency_ratio))
         return links
 
-    def named(self) -> dict[str, LazyLink]:
+    def storage_links(self) -> dict[str, LazyLink]:
         """Return the storage servers' links by name, as faults name them."""
         rows = (("network", self.network), ("ssd", self.ssd))
         return {f"{tier}.{n}": link for tier, links in rows for n, link in enumerate(links)}
@@ -214,7 +214,7 @@ class TransferEngine:
 
     def link_bytes(self) -> Iterator[tuple[str, float]]:
         """Yield (link, bytes carried so far); the hosts' links as one."""
-        for name, link in self.named().items():
+        for name, link in self.storage_links().items():
             yield name, link.carried_bytes()
         for rack, uplink in enumerate(self._uplinks):
             yield f"uplink.{rack}", uplink.carried_bytes()

@@ -35,11 +35,11 @@ def watch_pools(recorder: Recorder, pools: Mapping[ConfigurationName, Pool], clo
 
 def watch_tiers(recorder: Recorder, tiers: TieredStore) -> None:
     """Record levels of the tiers as `kv.<name>`, and prompt and cached tokens as sums since the start."""
-    ledger, keep = tiers.ledger, tiers.keep
+    stats, ledger = tiers.stats, tiers.ledger
 
     def used(tier: int) -> Callable[[], float]:
         copies = tiers.spec.replicas if tier == NETWORK else 1
-        read = keep.used_bytes
+        read = ledger.used_bytes.__getitem__
         return partial(read, tier) if copies == 1 else lambda: float(read(tier) * copies)
 
     present = {NODE: tiers.spec.node, NETWORK: tiers.spec.network, SSD: tiers.spec.ssd}
@@ -50,7 +50,7 @@ def watch_tiers(recorder: Recorder, tiers: TieredStore) -> None:
     if caches is not None:
         recorder.gauge("kv.used_bytes.rack_cache", lambda: float(sum(caches.used_bytes)))
     # These are read several times a second: calls without a frame of Python each.
-    recorder.gauge("kv.contexts", keep.contexts.__len__)
-    recorder.gauge("kv.staged_contexts", keep.waiting.__len__)
-    recorder.gauge("kv.asked_tokens", partial(getattr, ledger, "asked_tokens"))
-    recorder.gauge("kv.cached_tokens", partial(getattr, ledger, "cached_tokens"))
+    recorder.gauge("kv.contexts", ledger.contexts.__len__)
+    recorder.gauge("kv.staged_contexts", ledger.waiting.__len__)
+    recorder.gauge("kv.asked_tokens", partial(getattr, stats, "asked_tokens"))
+    recorder.gauge("kv.cached_tokens", partial(getattr, stats, "cached_tokens"))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from orchestrator.turn import KvChain, KvRun, WorkerId
-from plant.kv.lru_queues import BUSY
+from plant.kv.context import BUSY
 from plant.kv.spec import KvSpec, TierSpec
 from plant.kv.tiered import TieredStore
 from scenarios.build.conversations import with_trace

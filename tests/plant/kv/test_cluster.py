@@ -98,7 +98,7 @@ def test_a_kept_context_is_fetched_before_its_fill_and_a_discarded_one_is_comput
         world.plant.apply(RetentionCommand(rules=(rule,)))
         again = await world.serve(world.turn(BLOCKS))
         assert world.plant.tiers is not None
-        return cold, warm, again, estimate, world.plant.tiers.ledger.rebuilt_tokens
+        return cold, warm, again, estimate, world.plant.tiers.stats.rebuilt_tokens
 
     cold, warm, again, estimate, rebuilt = run(main)
     tokens = BLOCKS * 64
@@ -174,8 +174,8 @@ def test_a_cancelled_fill_lets_go_of_its_fetch_and_a_stopped_link_only_delays_on
         world.plant.withdraw(fill)
         tiers = world.plant.tiers
         assert tiers is not None
-        assert tiers.traffic is not None
-        live = len(tiers.traffic)
+        assert tiers.engine is not None
+        live = len(tiers.engine)
         await clock.sleep_until(100.0)
         delayed = await world.serve(world.turn(BLOCKS))
         return live, delayed
@@ -194,7 +194,7 @@ def test_state_that_waits_between_fill_and_decode_is_counted_as_idle_memory() ->
         await clock.sleep_until(clock.now() + 3.0)
         await world.plant.decode(W1, turn, staged)
         assert world.plant.tiers is not None
-        return world.plant.tiers.ledger.idle_hbm_byte_s
+        return world.plant.tiers.stats.idle_hbm_byte_s
 
     assert run(main) == pytest.approx(3.0 * (BLOCKS * 64 + 100) * BYTES)
 

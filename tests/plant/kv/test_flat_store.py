@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.turn import ClassName, KvChain, KvRun, TurnId, TurnView, WorkerId
+from plant.kv.context import BUSY
 from plant.kv.flat_store import FlatStore, Intervals
-from plant.kv.lru_queues import BUSY
 
 runs = st.lists(
     st.builds(KvRun, st.integers(0, 2), st.integers(0, 40), st.integers(1, 12)), min_size=0, max_size=4

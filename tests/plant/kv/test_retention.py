@@ -12,7 +12,8 @@ from orchestrator.messages import RetentionCommand, RetentionReading, RetentionR
 from orchestrator.ports import Every
 from orchestrator.turn import WorkerId
 from plant.kv.chains import length
-from plant.kv.lru_queues import AGES_S, BUSY, ReuseStats
+from plant.kv.context import BUSY
+from plant.kv.reuse_stats import AGES_S, ReuseStats
 from plant.kv.spec import NETWORK, KvSpec, TierSpec
 from plant.kv.tiered import TieredStore
 from policies.retention.lru import Lru
@@ -63,7 +64,7 @@ def test_the_least_recently_used_context_goes_first() -> None:
     rest(kept, sessions[1], 1)
     rest(kept, sessions[0], 1)
     assert [kept.match(session.chain()) > 0 for session in sessions] == [True, True, False]
-    assert kept.ledger.evicted[NETWORK, "capacity"] == 2
+    assert kept.stats.evicted[NETWORK, "capacity"] == 2
 
 
 def test_a_context_that_is_computed_again_is_the_discarded_one_in_size_and_position() -> None:
@@ -71,13 +72,13 @@ def test_a_context_that_is_computed_again_is_the_discarded_one_in_size_and_posit
     kept = store(clock)
     a, b = Session(1), Session(2)
     rest(kept, a, 60)
-    before = [(blob.first, blob.blocks, blob.start) for blob in kept.tree], kept.keep.used_bytes(NETWORK)
+    before = [(blob.first, blob.blocks, blob.start) for blob in kept.tree], kept.ledger.used_bytes[NETWORK]
     rest(kept, b, 60)
     assert kept.match(a.chain()) == 0
     rest(kept, a, 0)
-    after = [(blob.first, blob.blocks, blob.start) for blob in kept.tree], kept.keep.used_bytes(NETWORK)
+    after = [(blob.first, blob.blocks, blob.start) for blob in kept.tree], kept.ledger.used_bytes[NETWORK]
     assert after == before
-    assert kept.ledger.rebuilt_tokens == 60 * BLOCK
+    assert kept.stats.rebuilt_tokens == 60 * BLOCK
 
 
 def test_what_a_compaction_leaves_behind_goes_at_once_or_when_the_rule_says() -> None:
@@ -107,7 +108,7 @@ def test_a_life_ends_at_the_laws_next_word_and_not_before() -> None:
     assert kept.match(session.chain()) == 10 * BLOCK
     kept.apply(law.act(reading()))
     assert kept.match(session.chain()) == 0
-    assert kept.ledger.evicted[NETWORK, "expired"] == 1
+    assert kept.stats.evicted[NETWORK, "expired"] == 1
 
 
 def test_a_full_tier_sends_its_oldest_to_ssd_and_fetches_it_back_into_the_shared_tier() -> None:
@@ -117,10 +118,10 @@ def test_a_full_tier_sends_its_oldest_to_ssd_and_fetches_it_back_into_the_shared
     for session in sessions:
         rest(kept, session, 40)
     assert all(kept.match(session.chain()) == 40 * BLOCK for session in sessions)
-    assert kept.ledger.demoted == 2
+    assert kept.stats.demoted == 2
     rest(kept, sessions[0], 1)
-    assert kept.ledger.promoted == 1
-    assert kept.ledger.hit_tokens[2] == 40 * BLOCK
+    assert kept.stats.promoted == 1
+    assert kept.stats.hit_tokens[2] == 40 * BLOCK
 
 
 def test_a_capacity_in_tokens_is_clipped_to_the_tiers_memory_and_said_so() -> None:

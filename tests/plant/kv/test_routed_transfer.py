@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.turn import KvRun, WorkerId
+from plant.kv.context import BUSY, PHASE_NAMES
 from plant.kv.fetch import Fetch
-from plant.kv.lru_queues import BUSY
 from plant.kv.routed_transfer import RoutedTransfer
 from plant.kv.spec import MEASURED_EFFICIENCY, KvSpec, TierSpec
 from plant.kv.tiered import TieredStore
@@ -27,18 +27,18 @@ def link(clock: HeapClock, rate: float) -> SharedLink:
     return SharedLink(clock, rate)  # type: ignore[arg-type]  # a heap is clock enough
 
 
-def quiet(clock: HeapClock, rate: float) -> LazyLink:
+def lazy(clock: HeapClock, rate: float) -> LazyLink:
     return LazyLink(clock, rate)  # type: ignore[arg-type]  # as above
 
 
-LINKS = pytest.mark.parametrize("make", [link, quiet])
+LINKS = pytest.mark.parametrize("make", [link, lazy])
 
 
 @given(
     sizes=st.lists(st.floats(1.0, 1e9), min_size=1, max_size=8),
     starts=st.lists(st.floats(0.0, 5.0), min_size=8, max_size=8),
     rates=st.tuples(st.floats(1e6, 1e9), st.floats(1e6, 1e9)),
-    makes=st.tuples(*[st.sampled_from((link, quiet))] * 2),
+    makes=st.tuples(*[st.sampled_from((link, lazy))] * 2),
 )
 @settings(max_examples=60)
 def test_no_move_ends_before_its_bytes_at_line_rate(
@@ -104,7 +104,7 @@ def store_with(clock: HeapClock, **changes: Any) -> TieredStore:
     return TieredStore(clock, spec, links, lambda worker: int(worker) // 2)  # type: ignore[arg-type]
 
 
-def keep(store: TieredStore, clock: HeapClock, blocks: int) -> Any:
+def put_one(store: TieredStore, clock: HeapClock, blocks: int) -> Any:
     session = Session(1)
     view = turn(1, session.grow(blocks), blocks * BLOCK + 1)
     store.put(view, blocks * BLOCK, WorkerId(0), BUSY)
@@ -115,7 +115,7 @@ def keep(store: TieredStore, clock: HeapClock, blocks: int) -> Any:
 def test_a_fetch_takes_its_bytes_over_the_slowest_link_and_a_cached_prompt_still_computes_one_token() -> None:
     clock = HeapClock()
     store = store_with(clock)
-    view = keep(store, clock, 20)
+    view = put_one(store, clock, 20)
     began, ready = clock.now(), []
     cached = min(store.match(view.context), view.prompt_tokens - 1)
     assert view.prompt_tokens - cached == 1
@@ -128,7 +128,7 @@ def test_a_fetch_takes_its_bytes_over_the_slowest_link_and_a_cached_prompt_still
 def test_state_in_parts_lets_the_fill_begin_after_the_first() -> None:
     clock = HeapClock()
     store = store_with(clock, stages=4)
-    view = keep(store, clock, 20)
+    view = put_one(store, clock, 20)
     began, ready = clock.now(), []
     fetch = store.fetch(view, 20 * BLOCK, WorkerId(2), lambda _: ready.append(clock.now()), None)
     clock.run()
@@ -143,7 +143,7 @@ def test_a_copy_by_way_of_the_cpu_crosses_the_host_link_too() -> None:
     direct, staged = store_with(clock, node=node), store_with(clock, node=node, placement="cpu")
     spans = []
     for store in (direct, staged):
-        view = keep(store, clock, 20)
+        view = put_one(store, clock, 20)
         began = clock.now()
         store.fetch(view, 20 * BLOCK, WorkerId(2), lambda _: None, None)
         clock.run()
@@ -159,10 +159,10 @@ def test_new_state_goes_through_its_nodes_memory_to_the_shared_tier() -> None:
     seen = []
     for at_s in (0.5, 1.5, 2.5):
         clock.run(at_s)
-        context = next(store.contexts())
-        seen.append((context.phase, store.keep.used_bytes(0) > 0, store.keep.used_bytes(1) > 0))
+        context = store.ledger.contexts[1]
+        seen.append((PHASE_NAMES[context.phase], store.ledger.used_bytes[0] > 0, store.ledger.used_bytes[1] > 0))
     assert seen == [("draining", True, True), ("draining", True, True), ("at rest", False, True)]
-    assert store.ledger.idle_hbm_byte_s == pytest.approx(20 * 64e3 * 1.0)  # it lay in HBM for the second of its copy
+    assert store.stats.idle_hbm_byte_s == pytest.approx(20 * 64e3 * 1.0)  # it lay in HBM for the second of its copy
 
 
 def test_new_state_waits_in_its_node_until_the_shared_tier_has_room() -> None:
@@ -181,7 +181,7 @@ def test_new_state_waits_in_its_node_until_the_shared_tier_has_room() -> None:
     seen = []
     for at_s in (7.4, 8.5, 9.6):
         clock.run(at_s)
-        seen.append((len(store.keep.waiting), next(c.phase for c in store.contexts() if c.key == 1)))
+        seen.append((len(store.ledger.waiting), PHASE_NAMES[store.ledger.contexts[1].phase]))
     assert seen == [(1, "waiting"), (0, "draining"), (0, "at rest")]
 
 
@@ -198,6 +198,6 @@ def test_hot_blobs_come_from_the_racks_own_cache_once_they_have_come_by() -> Non
     for view in views[:2]:
         store.fetch(view, 12 * BLOCK, WorkerId(3), lambda _: None, None)
         clock.run()
-    hits = store.ledger.hit_tokens
+    hits = store.stats.hit_tokens
     assert hits[1] == (12 + 2) * BLOCK
     assert hits[-1] == 10 * BLOCK

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from orchestrator.messages import RetentionCommand, RetentionRule
 from orchestrator.turn import KvRun, TurnView, WorkerId
-from plant.kv.lru_queues import AT_REST, BUSY, DRAINING
+from plant.kv.context import AT_REST, BUSY, DEMOTING, DRAINING
 from plant.kv.spec import NETWORK, NODE, SSD, KvSpec, TierSpec
 from plant.kv.tiered import TieredStore
 from plant.links.shared_link import SharedLink
@@ -136,10 +136,10 @@ class StoreLaws(RuleBasedStateMachine):
 
     @rule(server=st.integers(0, 1), rate=st.sampled_from((0.0, 0.5, 1.0)))
     def a_link_changes(self, server: int, rate: float) -> None:
-        traffic = self.store.traffic
-        if traffic is not None:
-            traffic.network[server].set_rate(rate * 40 * BYTES * BLOCK)
-            traffic.links_changed()
+        engine = self.store.engine
+        if engine is not None:
+            engine.network[server].set_rate(rate * 40 * BYTES * BLOCK)
+            engine.links_changed()
 
     @invariant()
     def bytes_are_those_of_contexts_and_fetches(self) -> None:
@@ -148,38 +148,38 @@ class StoreLaws(RuleBasedStateMachine):
         store, sizes = self.store, self.spec.sizes
         held: list[set[tuple[int, int, int]]] = [set(), set(), set()]
         own = [0, 0, 0]
-        for context in store.keep.contexts.values():
+        for context in store.ledger.contexts.values():
             held[context.home].update(names(context.chain, 0, context.settled))
             if context.tail == NODE:
                 held[NODE].update(names(context.chain, context.settled, context.blocks))
                 if context.phase == DRAINING:
                     held[NETWORK].update(names(context.chain, context.settled, context.blocks))
-                    own[NETWORK] += context.extra_bytes
-            if context.phase == "demoting":
+                    own[NETWORK] += context.private_bytes
+            if context.phase == DEMOTING:
                 held[SSD].update(names(context.chain, 0, context.blocks))
-                own[SSD] += context.extra_bytes
-            own[context.tail] += context.extra_bytes
-            own[NODE] += context.passing_bytes
+                own[SSD] += context.private_bytes
+            own[context.tail] += context.private_bytes
+            own[NODE] += context.bounce_bytes
         for flight in self.flights.values():
             if flight.fetch is not None and flight.fetch.done_s is None:
                 for low, high, tier in flight.fetch._pinned:
                     held[tier].update(names(flight.view.context, low, high))
         for tier in (NODE, NETWORK, SSD):
             size = sum(sizes.span_bytes(at, 1) for _, _, at in held[tier]) + own[tier]
-            assert store.keep.used_bytes(tier) == size
-            assert size <= max(store.keep.capacity_bytes[tier], 0.0) + 1e-6
+            assert store.ledger.used_bytes[tier] == size
+            assert size <= max(store.manager.capacity_bytes[tier], 0.0) + 1e-6
 
     @invariant()
     def no_node_holds_more_than_its_part(self) -> None:
         if not hasattr(self, "store") or self.spec.node is None:
             return
-        keep = self.store.keep
+        ledger = self.store.ledger
         at: dict[WorkerId, int] = {}
-        for context in keep.contexts.values():
+        for context in ledger.contexts.values():
             at[context.node] = at.get(context.node, 0) + context.node_bytes
-            here = context.tail == NODE or context.passing_bytes > 0
+            here = context.tail == NODE or context.bounce_bytes > 0
             assert (context.node_bytes > 0) <= here
-        assert {node: size for node, size in keep.node_bytes.items() if size} == {n: s for n, s in at.items() if s}
+        assert {node: size for node, size in ledger.node_bytes.items() if size} == {n: s for n, s in at.items() if s}
         if self.spec.node.servers > 1:
             assert all(size <= self.spec.node.capacity_bytes / 4 for size in at.values())
 
@@ -207,25 +207,27 @@ class StoreLaws(RuleBasedStateMachine):
         for flight in self.flights.values():
             if flight.fetch is not None:
                 flight.fetch.cancel()
-        if store.traffic is not None:
-            for link in store.traffic.network:
+        if store.engine is not None:
+            for link in store.engine.network:
                 link.set_rate(40 * BYTES * BLOCK)
-            store.traffic.links_changed()
+            store.engine.links_changed()
         self.clock.run()
         assert all(
-            c.phase == AT_REST and c.settled == c.blocks for c in store.contexts() if c not in store.keep.waiting
+            c.phase == AT_REST and c.settled == c.blocks
+            for c in store.ledger.contexts.values()
+            if c not in store.ledger.waiting
         )
-        for context in list(store.contexts()):
-            store.keep.discard(context, "expired")
+        for context in list(store.ledger.contexts.values()):
+            store.manager.discard(context, "expired")
         self.clock.run()
         assert len(store.tree) == 0
         assert not any(store.tree.used_bytes)
-        assert not store.keep.waiting
-        assert [store.keep.used_bytes(tier) for tier in (NODE, NETWORK, SSD)] == [0, 0, 0]
-        assert store.traffic is None or len(store.traffic) == 0
+        assert not store.ledger.waiting
+        assert [store.ledger.used_bytes[tier] for tier in (NODE, NETWORK, SSD)] == [0, 0, 0]
+        assert store.engine is None or len(store.engine) == 0
         assert store.caches is None or not any(store.caches.used_bytes)
-        assert not any(len(shelf) for shelf in store.keep.shelves)
-        assert abs(store.keep.staging_bytes) < 1e-6
+        assert not any(row for queue in store.ledger.queues.tiers for row in queue.rows.values())
+        assert abs(store.manager.mover.staging_bytes) < 1e-6
 
 
 TestStoreLaws = StoreLaws.TestCase
@@ -280,7 +282,7 @@ def test_the_oldest_context_loses_its_leaf_first_and_what_is_left_is_still_found
     view = turn(1, old.grow(1), 26 * BLOCK)
     cached = store.match(view.context)
     store.fetch(view, cached, WorkerId(0), lambda _: None, None)
-    assert store.ledger.rebuilt_tokens == 25 * BLOCK - cached
+    assert store.stats.rebuilt_tokens == 25 * BLOCK - cached
     store.put(view, 26 * BLOCK, WorkerId(0), "tool")
     assert store.match(old.chain()) == 26 * BLOCK
-    assert store.keep.used_bytes(NETWORK) <= capacity * BLOCK
+    assert store.ledger.used_bytes[NETWORK] <= capacity * BLOCK

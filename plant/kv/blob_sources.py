@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from orchestrator.turn import KvChain, WorkerId
-from plant.kv.blobs import Blob, Found
+from plant.kv.blobs import Blob, BlobPart
 from plant.kv.prefix_tree import PrefixTree
 from plant.kv.rack_caches import RackCaches
 from plant.kv.spec import NETWORK, NODE, SSD
@@ -39,7 +39,7 @@ class BlobSources:
 
     def bytes_by_source(
         self,
-        found: list[Found],
+        blob_parts: list[BlobPart],
         block_tokens: int,
         cached_tokens: int,
         worker: WorkerId,
@@ -47,12 +47,12 @@ class BlobSources:
     ) -> dict[int, int]:
         """Return the bytes to take from each source for the first `cached_tokens`; count them in `stats`, if given.
 
-        `found` are the blobs that hold them.
+        `blob_parts` are what holds them.
         """
         sizes, rack, caches = self._tree.sizes, self._rack_of(worker), self._caches
         taken: dict[int, int] = {}
         source = NETWORK
-        for blob, low, high in found:
+        for blob, low, high in blob_parts:
             source = CACHE if caches is not None and caches.has(blob, rack) else best_tier(blob)
             taken[source] = taken.get(source, 0) + (high - low) * sizes.block_bytes
             if stats is not None:

@@ -24,7 +24,7 @@ class Blob:
         return f"Blob({self.scope}, {self.first}+{self.blocks} at {self.start}, held {self.held})"
 
 
-class Found(NamedTuple):
+class BlobPart(NamedTuple):
     """Part of a chain that is kept: blocks `low .. high - 1` of it lie in `blob`."""
 
     blob: Blob
@@ -33,12 +33,12 @@ class Found(NamedTuple):
 
 
 class Replicas(Protocol):
-    """Hears what becomes of blobs that have copies beside the tiers."""
+    """The copies of blobs beside the tiers; the tree reports what becomes of their blobs."""
 
-    def parted(self, head: Blob, tail: Blob) -> None:
-        """A blob was parted in two."""
+    def split(self, head: Blob, tail: Blob) -> None:
+        """A blob was split in two."""
         ...
 
-    def gone(self, blob: Blob) -> None:
+    def released(self, blob: Blob) -> None:
         """Nobody holds the blob any more."""
         ...

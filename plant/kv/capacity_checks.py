@@ -1,4 +1,4 @@
-"""Where the tiers meet the workers: what must fit, what a rebuild costs, and accelerator memory as a tier."""
+"""Checks that contexts fit the workers' memory, what a rebuild costs, and accelerator memory read as a tier."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plant.workers.pool_counters import Pool
 
 
 def check_fits(kv: KvSpec, configurations: Sequence[ConfigurationSpec]) -> None:
-    """Hold the tiers to the workers.
+    """Check the tiers against the workers.
 
     Raises
     ------
@@ -37,8 +37,8 @@ def check_fits(kv: KvSpec, configurations: Sequence[ConfigurationSpec]) -> None:
                 f"{kv.bytes_per_token:g}; one model has one size of state"
             )
     for verb, roles in (("fill", FILLS), ("decode", DECODES)):
-        own = [spec for spec in configurations if spec.role in roles]
-        largest = max(own, key=lambda spec: spec.kv_capacity_tokens or math.inf, default=None)
+        capable = [spec for spec in configurations if spec.role in roles]
+        largest = max(capable, key=lambda spec: spec.kv_capacity_tokens or math.inf, default=None)
         capacity = None if largest is None else largest.kv_capacity_tokens
         if largest is not None and capacity is not None and capacity < kv.typical_tokens:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Arithmetic of chains: sizes of their blocks, parts of them, and what two have in common. Always by runs."""
+"""Arithmetic of chains of KV blocks, run by run: their sizes, their parts, and what two have in common."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bringing a turn's kept context to its worker: one transfer a source, in as many parts as layers overlap.
+"""The fetch of a turn's kept context to its worker: one transfer for each source, in as many parts as layers overlap.
 
 With S > 1 parts the fill may begin when the first part of every source is there, and its last layers wait for the last
 part: a fill of C seconds whose state comes in F seconds ends after F / S + C where it computes more slowly than state
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from orchestrator.clock import Clock
 from orchestrator.turn import TurnView, WorkerId
 from plant.kv.blob_sources import BlobSources, best_tier
-from plant.kv.blobs import Found
+from plant.kv.blobs import BlobPart
 from plant.kv.context import Context
 from plant.kv.prefix_tree import PrefixTree
 from plant.kv.routed_transfer import RoutedTransfer
@@ -23,7 +23,7 @@ from plant.kv.spec import NETWORK
 from plant.kv.transfer_engine import TransferEngine
 
 
-class FetchParts(NamedTuple):
+class FetchResources(NamedTuple):
     """What every fetch of a store works with.
 
     Attributes
@@ -54,40 +54,40 @@ class Fetch:
     """
 
     __slots__ = (
-        "_after", "_arg", "_blocks", "_context", "_later", "_parts", "_pinned", "_ready", "_source", "_transfers",
+        "_after", "_arg", "_blocks", "_context", "_later", "_pinned", "_ready", "_resources", "_source", "_transfers",
         "_turn", "_worker", "done_s", "stages",
     )  # fmt: skip
 
     def __init__(
         self,
-        parts: FetchParts,
+        resources: FetchResources,
         turn: TurnView,
-        found: list[Found] | int,
+        needed: list[BlobPart] | int,
         worker: WorkerId,
         context: Context | None,
         sizes: dict[int, int],
         ready: Callable[[object], object],
         arg: object,
     ) -> None:
-        """Begin. `found`: the blobs needed, or how many blocks of the session's own context, which holds them all."""
-        self._parts, self._turn, self._worker = parts, turn, worker
+        """Begin. `needed`: parts of blobs, or how many blocks of the session's last context, which holds them all."""
+        self._resources, self._turn, self._worker = resources, turn, worker
         self._context, self._ready, self._arg = context, ready, arg
         self._after: Callable[[object], object] | None = None
         self.done_s: float | None = None
-        _, tree, engine, _, stages, _ = parts
+        _, tree, engine, _, stages, _ = resources
         self.stages = stages
         self._source = source = worker if context is None else context.worker
         self._blocks = 0  # of the session's own context
         self._pinned: Sequence[tuple[int, int, int]] = ()
         self._later: Sequence[tuple[int, int]] = ()
-        if isinstance(found, int):
+        if isinstance(needed, int):
             assert context is not None, "only a context holds blocks for its reader"
-            self._blocks = found
+            self._blocks = needed
             context.pin(self)
         else:
             if context is not None:
                 context.pin()
-            self._pinned = [(low, high, best_tier(blob)) for blob, low, high in found]
+            self._pinned = [(low, high, best_tier(blob)) for blob, low, high in needed]
             for low, high, tier in self._pinned:
                 tree.hold(turn.context, low, high, tier)
         if stages > 1:
@@ -104,7 +104,7 @@ class Fetch:
         if self._transfers:
             return
         if self._later:
-            key, worker, source, fetch = self._turn.session_id, self._worker, self._source, self._parts.engine.fetch
+            key, worker, source, fetch = self._turn.session_id, self._worker, self._source, self._resources.engine.fetch
             self._transfers = [fetch(key, tier, worker, source, size, self._rest) for tier, size in self._later if size]
         if not self._transfers:
             self._finish()
@@ -120,7 +120,7 @@ class Fetch:
     def _finish(self) -> None:
         self._unpin()
         blocks = self._blocks or max((high for _, high, _ in self._pinned), default=0)
-        self._parts.sources.warm(self._turn.context, blocks, self._worker)
+        self._resources.sources.warm(self._turn.context, blocks, self._worker)
 
     def when_done(self, then: Callable[[object], object]) -> None:
         """Call `then` with the turn's argument when the last byte is there."""
@@ -130,17 +130,17 @@ class Fetch:
         """The turn is gone: stop, and let go of what was held for it."""
         if self.done_s is None:
             for transfer in self._transfers:
-                self._parts.engine.stop(transfer)
+                self._resources.engine.stop(transfer)
             self._transfers = []
             self._unpin()
 
     def hold_alone(self) -> None:
         """Hold what is needed itself: the session's context is about to be given up."""
         self._pinned = [(0, self._blocks, NETWORK)]
-        self._parts.tree.hold(self._turn.context, 0, self._blocks, NETWORK)
+        self._resources.tree.hold(self._turn.context, 0, self._blocks, NETWORK)
 
     def _unpin(self) -> None:
-        clock, tree, _, _, _, unpinned = self._parts
+        clock, tree, _, _, _, unpinned = self._resources
         self.done_s = clock.now()
         for low, high, tier in self._pinned:
             tree.release(self._turn.context, low, high, tier)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from orchestrator.turn import KvChain
-from plant.kv.blobs import Blob, Found, Replicas
+from plant.kv.blobs import Blob, BlobPart, Replicas
 from plant.kv.chains import BlobSizes, pieces
 
 
@@ -61,43 +61,43 @@ class PrefixTree:
     # ------------------------------------------------ finding
     def match_blocks(self, chain: KvChain, known: int = 0) -> int:
         """Return how many leading blocks of the chain are kept somewhere; the first `known` are, for sure."""
-        found = at = 0
+        matched = at = 0
         rows = self._rows
         for scope, first, blocks in chain.runs:
             at += blocks
             if at <= known:
-                found = at
+                matched = at
                 continue
             row = rows.get(scope)
             if row is None:
-                return found
+                return matched
             end, blobs = first + blocks, row.blobs
             i = bisect_right(row.firsts, first) - 1
             if i < 0:
-                return found
+                return matched
             blob = blobs[i]
             upto = blob.first + blob.blocks
             if end <= upto:
-                found += blocks
+                matched += blocks
                 continue
             if first >= upto:
-                return found
-            found += upto - first
+                return matched
+            matched += upto - first
             for blob in islice(blobs, i + 1, None):
                 if blob.first != upto:
-                    return found
+                    return matched
                 upto += blob.blocks
                 if end <= upto:
-                    found += end - blob.first
+                    matched += end - blob.first
                     break
-                found += blob.blocks
+                matched += blob.blocks
             else:
-                return found
-        return found
+                return matched
+        return matched
 
-    def find(self, chain: KvChain, limit: int | None = None) -> list[Found]:
+    def find(self, chain: KvChain, limit: int | None = None) -> list[BlobPart]:
         """Return the kept leading part of the chain, blob by blob, up to the first gap or `limit` blocks."""
-        parts: list[Found] = []
+        parts: list[BlobPart] = []
         at = 0
         for scope, first, blocks in chain.runs:
             row = self._rows.get(scope)
@@ -112,7 +112,7 @@ class PrefixTree:
                 if blob is None or not blob.first <= first < blob.first + blob.blocks:
                     return parts
                 upto = min(end, blob.first + blob.blocks)
-                parts.append(Found(blob, at, at + upto - first))
+                parts.append(BlobPart(blob, at, at + upto - first))
                 at += upto - first
                 first = upto
                 i += 1
@@ -239,7 +239,7 @@ class PrefixTree:
                 i += 1
             else:
                 if blob.replicas and self.replicas is not None:
-                    self.replicas.gone(blob)
+                    self.replicas.released(blob)
                 del firsts[i], blobs[i]
         self._join(row, max(0, lowest - 1), i)
         if not blobs:
@@ -257,7 +257,7 @@ class PrefixTree:
             self.used_bytes[tier] -= self.sizes.span_bytes(blob.start, blob.blocks)
 
     def _split(self, row: _Row, i: int, at: int) -> None:
-        """Part an extent before id `at`."""
+        """Split an extent before id `at`."""
         blob = row.blobs[i]
         kept = at - blob.first
         tail = Blob(blob.scope, at, blob.blocks - kept, blob.start + kept, blob.held.copy())
@@ -269,7 +269,7 @@ class PrefixTree:
         row.firsts.insert(i + 1, at)
         row.blobs.insert(i + 1, tail)
         if blob.replicas and self.replicas is not None:
-            self.replicas.parted(blob, tail)
+            self.replicas.split(blob, tail)
 
     def _join(self, row: _Row, low: int, high: int) -> None:
         """Join neighbours between two places that follow on and are held alike."""

@@ -1,4 +1,4 @@
-"""Hot-blob caches in the racks: copies of what very many contexts share, such as system prompts.
+"""Caches in the racks for hot blobs: copies of what very many contexts share, such as system prompts.
 
 They are shared by the rack's workers and bind no turn to anybody: a miss goes to the network tier. A copy lives no
 longer than its blob.
@@ -47,12 +47,12 @@ class RackCaches:
         blob.replicas |= 1 << rack
         self.used_bytes[rack] += size
 
-    def parted(self, head: Blob, tail: Blob) -> None:
-        """A blob was parted in two: both halves are still here."""
+    def split(self, head: Blob, tail: Blob) -> None:
+        """A blob was split: both halves are still here."""
         for rack in self._racks(tail):
             self._rows[rack][tail] = None
 
-    def gone(self, blob: Blob) -> None:
+    def released(self, blob: Blob) -> None:
         """Nobody holds the blob any more."""
         for rack in self._racks(blob):
             self._drop(blob, rack)

@@ -1,11 +1,11 @@
-"""State on its way: one object over several shared links, with another way round when a link stops.
+"""The transfer of one object over several shared links, rerouted when a link stops.
 
-A move streams over all its links at once and ends with the slowest, never before `floor_s`, the time that its own NICs
-need, and `latency_s` after its last byte. A link that slows slows it; a link that stops holds it, unless another route
-is open: then what is left of it goes there. Nothing is sent twice.
+A transfer streams over all its links at once and ends with the slowest, never before `floor_s`, the time that its own
+NICs need, and `latency_s` after its last byte. A link that slows slows it; a link that stops holds it, unless another
+route is open: then what is left of it goes there. Nothing is sent twice.
 
-A link either calls when a flow has ended or says beforehand when it will, and lets a move know if that does not hold.
-So a move has a timer of its own once the last link that calls has done so, or from the start where none does.
+A link either calls when a flow has ended or predicts when it will, and reports when a prediction fails. So a transfer
+has a timer of its own once the last link that calls has done so, or from the start where none does.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ ROUNDING = 2e-15
 
 
 class RoutedTransfer:
-    """One object on its way.
+    """One object under transfer.
 
     Parameters
     ----------
     clock : Clock
     routes : sequence of sequences of SharedLink
-        The ways there, best first.
+        Links crossed together, best route first.
     size_bytes : float
     latency_s : float
         Between the last byte's leaving and its arrival, set-up included.
     floor_s : float
         Least time for the bytes, whatever the links give.
     end : callable
-        Called with this move when the last byte has arrived.
+        Called with this transfer when the last byte has arrived.
     live : dict, optional
         Where it is listed as long as it is under way.
     """
 
     __slots__ = (
-        "_callers", "_clock", "_end", "_entry", "_floor_s", "_flows", "_latency_s", "_least_s", "_live", "_routes",
-        "_sure", "begun_s", "over", "route", "size_bytes",
+        "_callers", "_clock", "_end", "_entry", "_floor_s", "_flows", "_latency_s", "_least_s", "_live", "_predicted",
+        "_routes", "begun_s", "over", "route", "size_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -65,12 +65,12 @@ class RoutedTransfer:
             live[self] = None
         self.begun_s = now = clock.now()
         self._floor_s = now + floor_s
-        self._entry: Any = None  # an entry is the clock's own affair
-        self._set_out(routes[0] if len(routes) == 1 else _open(routes), size_bytes, now)
+        self._entry: Any = None  # the clock's handle of the timer; its type is the clock's own
+        self._start(routes[0] if len(routes) == 1 else _open(routes), size_bytes, now)
 
-    def _set_out(self, route: Route, size_bytes: float, now: float) -> None:
+    def _start(self, route: Route, size_bytes: float, now: float) -> None:
         self.route = route
-        self._sure = True  # what links have said beforehand still holds
+        self._predicted = True  # what the links have predicted still holds
         self._flows: list[Flow] = []
         callers, least_s = 0, self._floor_s
         for link in route:
@@ -89,7 +89,7 @@ class RoutedTransfer:
     def _check(self, _: None) -> None:
         """End, or wait on if others have since taken a share of a link."""
         self._entry = None
-        if not self._sure:
+        if not self._predicted:
             now = self._clock.now()
             due_s = self._due_s(now)
             if due_s > now * (1.0 + ROUNDING):
@@ -119,12 +119,12 @@ class RoutedTransfer:
             self._entry = self._clock.at((now if now > least_s else least_s) + self._latency_s, self._check, None)
 
     def delayed(self) -> None:
-        """What a link has said does not hold: ask before the end."""
-        self._sure = False
+        """A prediction does not hold: ask again before the end."""
+        self._predicted = False
 
     def retime(self) -> None:
-        """Look again: a link says that it may end earlier."""
-        self._sure = False
+        """Ask again now: a flow may end earlier than predicted."""
+        self._predicted = False
         self._least_s = self._floor_s
         self._disarm()
         self._wait(self._due_s(self._clock.now()))
@@ -141,10 +141,10 @@ class RoutedTransfer:
     def left_source_s(self) -> float:
         """Return when the last byte left the first link, or will."""
         first = self._flows[0]
-        return first.end_s if self._sure else self.route[0].predict_s(first, self._clock.now())
+        return first.end_s if self._predicted else self.route[0].predict_s(first, self._clock.now())
 
     def reroute(self) -> bool:
-        """Send the rest another way if a link of this one has stopped and another is open; tell whether it was sent."""
+        """Send the rest over another route if a link of this one has stopped; tell whether one is open."""
         if self.over or all(link.rate_bytes_per_s > 0.0 for link in self.route):
             return False
         route = _open(self._routes)
@@ -155,7 +155,7 @@ class RoutedTransfer:
             return False
         self._leave()
         self._disarm()
-        self._set_out(route, left, self._clock.now())
+        self._start(route, left, self._clock.now())
         return True
 
     def _leave(self) -> None:
@@ -164,7 +164,7 @@ class RoutedTransfer:
             link.leave(flow)
 
     def cancel(self) -> None:
-        """Stop; what has been sent was sent for nothing."""
+        """Stop; what has been sent is wasted."""
         if not self.over:
             self.over = True
             self._disarm()
@@ -172,5 +172,5 @@ class RoutedTransfer:
 
 
 def _open(routes: Sequence[Route]) -> Route:
-    """Return the first way that no stopped link closes, or the first of all."""
+    """Return the first route that no stopped link closes, or the first of all."""
     return next((r for r in routes if all(link.rate_bytes_per_s > 0.0 for link in r)), routes[0])

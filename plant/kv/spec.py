@@ -1,4 +1,4 @@
-"""What the tiers of KV state are made of, before anything moves."""
+"""The description of KV tiers: capacities, link rates, copies, and how state is split for transfers."""
 
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ class KvSpec:
     placement: Literal["direct", "cpu"] = "direct"
 
     def __post_init__(self) -> None:
-        named = (("node", self.node), ("network", self.network), ("ssd", self.ssd))
-        for name, tier in named:
+        tiers = (("node", self.node), ("network", self.network), ("ssd", self.ssd))
+        for name, tier in tiers:
             if tier is not None and not tier.bytes_per_s > 0.0:
                 raise ValueError(
                     f"kv.{name}: a tier with no bandwidth keeps what nobody can fetch; bytes_per_s must be > 0"

@@ -1,4 +1,4 @@
-"""What the tiers have done since the start of the run, as plain sums."""
+"""Counters of the tiers since the start of the run: hits, bytes moved and contexts evicted."""
 
 from __future__ import annotations
 

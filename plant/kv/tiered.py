@@ -14,7 +14,7 @@ from plant.kv.chains import length
 from plant.kv.context import BUSY, Context
 from plant.kv.context_ledger import ContextLedger
 from plant.kv.context_updater import ContextUpdater
-from plant.kv.fetch import Fetch, FetchParts
+from plant.kv.fetch import Fetch, FetchResources
 from plant.kv.prefix_tree import PrefixTree
 from plant.kv.rack_caches import RackCaches
 from plant.kv.retention_sweep import sweep
@@ -67,9 +67,9 @@ class TieredStore:
         self._reuse = ReuseStats()
         self._updater = ContextUpdater(clock, spec.sizes, ledger, manager, stats, self._reuse)
         self._sources = sources = BlobSources(tree, self.caches, rack_of, spec.hot_holders)
-        self._fetch_parts: FetchParts | None = None
+        self._fetch_resources: FetchResources | None = None
         if engine is not None:
-            self._fetch_parts = FetchParts(clock, tree, engine, sources, spec.stages, manager.serve)
+            self._fetch_resources = FetchResources(clock, tree, engine, sources, spec.stages, manager.serve)
         self._reuse_readings: tuple[ReuseReading, ...] = ()
         self._tier_readings: tuple[TierReading, ...] = ()
         self._reuse_at_s = self._tiers_at_s = -math.inf
@@ -99,8 +99,8 @@ class TieredStore:
         key, block_tokens = turn.session_id, turn.context.block_tokens
         context = self.ledger.contexts.get(key)
         source = worker if context is None else context.worker
-        found = self.tree.find(turn.context, -(-cached_tokens // block_tokens))
-        sizes = self._sources.bytes_by_source(found, block_tokens, cached_tokens, worker)
+        blob_parts = self.tree.find(turn.context, -(-cached_tokens // block_tokens))
+        sizes = self._sources.bytes_by_source(blob_parts, block_tokens, cached_tokens, worker)
         return max((engine.fetch_s(key, tier, worker, source, size) for tier, size in sizes.items()), default=0.0)
 
     # ------------------------------------------------ a turn asks for its context
@@ -122,8 +122,8 @@ class TieredStore:
         stats.computed_bytes += (prompt_tokens - cached_tokens) * self.spec.bytes_per_token
         if known and (context is None or context.tokens < known):  # what was discarded of it is computed anew
             stats.rebuilt_tokens += max(0, min(known, prompt_tokens) - cached_tokens)
-        parts = self._fetch_parts
-        if parts is None or not cached_tokens:
+        resources = self._fetch_resources
+        if resources is None or not cached_tokens:
             if cached_tokens:
                 self._count_instant_fetch(turn, cached_tokens, worker)
             return None
@@ -134,10 +134,10 @@ class TieredStore:
             stats.hit_tokens[NETWORK] += cached_tokens
             stats.taken_bytes[NETWORK] += size_bytes
             sizes = {NETWORK: size_bytes + block_sizes.snapshot_bytes}
-            return Fetch(parts, turn, blocks, worker, context, sizes, ready, arg)
-        found = self.tree.find(chain, blocks)
-        sizes = self._sources.bytes_by_source(found, chain.block_tokens, cached_tokens, worker, stats)
-        return Fetch(parts, turn, found, worker, context, sizes, ready, arg)
+            return Fetch(resources, turn, blocks, worker, context, sizes, ready, arg)
+        blob_parts = self.tree.find(chain, blocks)
+        sizes = self._sources.bytes_by_source(blob_parts, chain.block_tokens, cached_tokens, worker, stats)
+        return Fetch(resources, turn, blob_parts, worker, context, sizes, ready, arg)
 
     def _count_instant_fetch(self, turn: TurnView, cached_tokens: int, worker: WorkerId) -> None:
         """Count a fetch that takes no time."""
@@ -147,8 +147,8 @@ class TieredStore:
             stats.taken_bytes[NETWORK] += round(cached_tokens * self.spec.bytes_per_token)
             return
         blocks = -(-cached_tokens // chain.block_tokens)
-        found = self.tree.find(chain, blocks)
-        self._sources.bytes_by_source(found, chain.block_tokens, cached_tokens, worker, stats)
+        blob_parts = self.tree.find(chain, blocks)
+        self._sources.bytes_by_source(blob_parts, chain.block_tokens, cached_tokens, worker, stats)
         self._sources.warm(chain, blocks, worker)
 
     def _covers(self, context: Context, chain: KvChain, blocks: int) -> bool:

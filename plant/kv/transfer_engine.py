@@ -1,4 +1,4 @@
-"""The links that state crosses, and the ways from tier to worker and back.
+"""The links that KV state crosses, and the routes between tiers and workers.
 
 fetch   network or ssd server's link -> uplink of the worker's rack (-> host link, where CPU memory is in between)
         node of another worker       -> uplinks of both racks; a copy in the rack's cache crosses neither
@@ -47,9 +47,9 @@ class TransferEngine:
         servers = len(self.network) or 1
         self._hosts: dict[WorkerId, list[LazyLink]] = {}
         self._single = spec.replicas == 1
-        # Where there is one copy, the way is made once for each pair of server and worker.
+        # Where there is one copy, the route is made once for each pair of server and worker.
         self._server = lru_cache(1 << 16)(lambda key: mix(key, 0) % servers)
-        self._reads, self._writes = cache(self._read), cache(self._written)
+        self._read_routes, self._single_write_routes = cache(self._read), cache(self._write)
         self._live: dict[RoutedTransfer, None] = {}
         self._node_latency_s = spec.node.latency_s if spec.node is not None else 0.0
         self._latency_s = {
@@ -85,10 +85,10 @@ class TransferEngine:
         rows = (("network", self.network), ("ssd", self.ssd))
         return {f"{tier}.{n}": link for tier, links in rows for n, link in enumerate(links)}
 
-    # ------------------------------------------------ ways
+    # ------------------------------------------------ routes
     def _fetch_routes(self, key: int, tier: int, worker: WorkerId, source: WorkerId) -> Sequence[Route]:
         if tier == NETWORK and self._single:
-            return self._reads(self._server(key), worker)
+            return self._read_routes(self._server(key), worker)
         tail = self._incoming(worker)
         if tier == CACHE:
             return [tail]
@@ -99,18 +99,18 @@ class TransferEngine:
             other = self._rack_of(source)
             between = [] if other == rack else [*self._ups[other], *self._ups[rack]]
             return [[*self._host(source), *between, *tail]]
-        ways = self._copies(key) if tier == NETWORK else [self._one(key, self.ssd)]
-        return [[*way, *self._ups[rack], *tail] for way in ways]
+        heads = self._copies(key) if tier == NETWORK else [self._one(key, self.ssd)]
+        return [[*head, *self._ups[rack], *tail] for head in heads]
 
     def _write_routes(self, key: int, worker: WorkerId) -> Sequence[Route]:
-        servers = [link for way in self._copies(key) for link in way]
+        servers = [link for copy in self._copies(key) for link in copy]
         return [[*self._host(worker), *self._ups[self._rack_of(worker)], *servers]]
 
     def _read(self, server: int, worker: WorkerId) -> Sequence[Route]:
-        """Return the one way from a network server to a worker."""
+        """Return the one route from a network server to a worker."""
         return ([*self.network[server : server + 1], *self._ups[self._rack_of(worker)], *self._incoming(worker)],)
 
-    def _written(self, server: int, worker: WorkerId) -> Sequence[Route]:
+    def _write(self, server: int, worker: WorkerId) -> Sequence[Route]:
         return ([*self._host(worker), *self._ups[self._rack_of(worker)], *self.network[server : server + 1]],)
 
     def _incoming(self, worker: WorkerId) -> Route:
@@ -127,12 +127,12 @@ class TransferEngine:
         if not servers:
             return [()]
         first = self._server(key)
-        own = [servers[(first + k) % len(servers)] for k in range(min(self._spec.replicas, len(servers)))]
-        if len(own) > 1:
-            own.sort(key=LazyLink.load)
-        return [(link,) for link in own]
+        copies = [servers[(first + k) % len(servers)] for k in range(min(self._spec.replicas, len(servers)))]
+        if len(copies) > 1:
+            copies.sort(key=LazyLink.load)
+        return [(link,) for link in copies]
 
-    # ------------------------------------------------ moves
+    # ------------------------------------------------ transfers
     def _alone_s(self, size_bytes: float) -> float:
         """Return the seconds that an object needs at least, striped over as many NICs as it feeds."""
         if size_bytes >= self._full_bytes:
@@ -165,7 +165,7 @@ class TransferEngine:
     ) -> RoutedTransfer:
         """Send state from a node to every network server that is to keep it."""
         self.moved_bytes["drain"] += size_bytes * self._spec.replicas
-        servers = [link for way in self._copies(key) for link in way]
+        servers = [link for copy in self._copies(key) for link in copy]
         route = [*self._ups[self._rack_of(worker)], *servers]
         floor_s = self._alone_s(size_bytes)
         return RoutedTransfer(self._clock, [route], size_bytes, self._latency_s[NETWORK], floor_s, end, self._live)
@@ -177,7 +177,9 @@ class TransferEngine:
         moved = self.moved_bytes
         moved["stage"] += size_bytes
         moved["drain"] += size_bytes * self._spec.replicas
-        routes = self._writes(self._server(key), worker) if self._single else self._write_routes(key, worker)
+        routes = (
+            self._single_write_routes(self._server(key), worker) if self._single else self._write_routes(key, worker)
+        )
         floor_s = self._alone_s(size_bytes)
         return RoutedTransfer(self._clock, routes, size_bytes, self._write_latency_s, floor_s, end, self._live)
 
@@ -185,21 +187,21 @@ class TransferEngine:
         """Send state from the network tier to an SSD server."""
         self.moved_bytes["demote"] += size_bytes
         disk = self._one(key, self.ssd)
-        routes = [[*way, *disk] for way in self._copies(key)]
+        routes = [[*copy, *disk] for copy in self._copies(key)]
         return RoutedTransfer(self._clock, routes, size_bytes, self._latency_s[SSD], 0.0, end, self._live)
 
-    def stop(self, move: RoutedTransfer) -> float:
-        """Stop a move; return the bytes that it had not yet moved."""
-        if self._live.pop(move, 0) == 0:
+    def stop(self, transfer: RoutedTransfer) -> float:
+        """Stop a transfer; return the bytes that it had not yet moved."""
+        if self._live.pop(transfer, 0) == 0:
             return 0.0
-        left = move.left_bytes()
-        move.cancel()
+        left = transfer.left_bytes()
+        transfer.cancel()
         return left
 
     def links_changed(self) -> None:
-        """A link has stopped or come back: send what can go another way."""
-        for move in list(self._live):
-            self.rerouted += move.reroute()
+        """A link has stopped or come back: reroute what can be."""
+        for transfer in list(self._live):
+            self.rerouted += transfer.reroute()
 
     # ------------------------------------------------ estimates
     def fetch_s(self, key: int, tier: int, worker: WorkerId, source: WorkerId, size_bytes: float) -> float:

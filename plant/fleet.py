@@ -111,7 +111,7 @@ class Fleet:
         facts, self._facts = self._facts, []
         return iter(facts)
 
-    def report(self, kind: Any, node: WorkerNode | None, detail: str) -> None:  # Any: the fact's own literal
+    def report(self, kind: Any, node: WorkerNode | None, detail: str) -> None:  # Any: a literal type of PlantFact
         """Add a fact."""
         info = node.info() if node is not None else None
         self._facts.append(PlantFact(kind, self._clock.now(), info, detail))

@@ -17,7 +17,7 @@ from plant.model.precision import Precision
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SramPool:
-    """Accelerators whose weights lie in SRAM: Groq's first LPU as the public example (230 MB, 80 TB/s, 750 TOPS).
+    """Accelerators that hold their weights in SRAM: Groq's first LPU as the public example (230 MB, 80 TB/s, 750 TOPS).
 
     `usable_ratio` of the SRAM holds weights. `hop_s` is one crossing of the switch between the pools.
     """

@@ -139,7 +139,7 @@ def linear_core(
 ) -> Cost:
     """Return linear attention: the state read and written per token in decode, chunks of the block in fill.
 
-    The fill rate is FlashKDA's and its convolution's, scaled to the heads, times the engine's own ratio.
+    The fill rate is FlashKDA's and its convolution's, scaled to the heads, times the ratio of the engine.
     """
     hardware = machine.hardware
     tokens = batch * new

@@ -3,7 +3,7 @@
     dynamic = sum of energy per byte or product x bytes or products
     all-in  = min(TDP, static + dynamic / T) x (all-in / TDP) x T
 
-The dynamic sum is what a bottom-up simulator reports and what the essay's Figure 27 lies near; the all-in sum, with
+The dynamic sum is what a bottom-up simulator reports and what the essay's Figure 27 is close to; the all-in sum, with
 idle power, node, network and cooling, is what a meter would see, three to ten times more.
 """
 

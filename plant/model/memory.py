@@ -50,7 +50,7 @@ class Memory:
 
     @property
     def resident(self) -> Array:
-        """What lies in fast memory at the peak, without the slack."""
+        """Bytes in HBM at the peak, without the slack."""
         return self.weights + self.kv + self.state + self.working
 
     @property

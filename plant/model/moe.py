@@ -18,9 +18,9 @@ class Model:
     """One mixture-of-experts model.
 
     `expert_width` is the model width that routed experts see: smaller than `width` in a latent mixture, which adds a
-    projection down and one up. `mtp_embeddings` says that a multi-token-prediction layer ships its own embedding and
+    projection down and one up. `mtp_embeddings` says that a multi-token-prediction layer ships an embedding and
     head. `published_total` and `published_active` are the public figures, with `count_source` naming where from;
-    `exact_total` marks a checkpoint's own tensor count rather than a rounded figure.
+    `exact_total` marks the tensor count of a checkpoint rather than a rounded figure.
     """
 
     name: str
@@ -126,7 +126,7 @@ class Model:
 
     @property
     def expert_share_ratio(self) -> float:
-        """Share of the layers' weights (without embedding and head) that lies in routed experts."""
+        """Share of the layers' weights (without embedding and head) that is in routed experts."""
         body = self.attention_parameters + self.routed_parameters + self.dense_parameters
         return self.routed_parameters / body
 

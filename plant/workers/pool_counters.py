@@ -62,7 +62,7 @@ class Pool:
 
     @property
     def slots(self) -> int | None:
-        """The decode slots in force on each worker: its own, within the cap that was set; None: unlimited."""
+        """Decode slots in force on each worker, within the cap that was set; None: unlimited."""
         return None if self.batch_cap == UNLIMITED else self.batch_cap
 
     def set_batch_cap(self, turns: int) -> int:
@@ -140,7 +140,7 @@ class Pool:
 
 
 def set_caps(pools: Iterable[Pool], command: BatchCommand) -> Applied:
-    """Apply a batching command to pools, each within its own limits; only workers that decode have a batch."""
+    """Apply a batching command to pools, each within its limits; only workers that decode have a batch."""
     batch, chunk = command.batch_cap_turns, command.chunk_cap_tokens
     slots: dict[ConfigurationName, int] = {}
     chunks: list[int] = []

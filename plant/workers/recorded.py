@@ -1,6 +1,6 @@
 """A worker on which a turn takes the server time that its trace recorded.
 
-The whole time lies in the decode call; fill and staging return at once, as traces seldom say when the first token came.
+All of it passes in the decode call; fill and staging return at once, as traces seldom record the first token.
 """
 
 from __future__ import annotations

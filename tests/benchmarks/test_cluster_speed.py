@@ -62,7 +62,7 @@ def turn_s(spec: ConfigurationSpec, workers: int, rate_per_s: float, prompt: int
 
     async def main(clock: VirtualClock) -> float:
         turns = Turns()
-        plant = cluster(clock, turns.truths, (spec, workers))
+        plant = cluster(clock, turns.hidden, (spec, workers))
         made = [turns.make(prompt, output) for output in outputs]
 
         def decode(i: int) -> None:

@@ -29,7 +29,7 @@ def configuration(name: str, role: Role, **changes: Any) -> ConfigurationSpec:
 
 def cluster(
     clock: Clock,
-    truths: HiddenTurns,
+    hidden: HiddenTurns,
     *parts: tuple[ConfigurationSpec, int],
     racks: Sequence[RackSpec] | None = None,
     **more: Any,
@@ -37,7 +37,7 @@ def cluster(
     total = sum(count for _, count in parts)
     return Cluster(
         clock,
-        truths,
+        hidden,
         racks=racks or [RackSpec(count=1, workers=total, uplink_bytes_per_s=math.inf)],
         configurations=[spec for spec, _ in parts],
         pools=[PoolSpec(configuration=spec.name, workers=count) for spec, count in parts if count],
@@ -49,8 +49,8 @@ class Turns:
     """Makes turns with their hidden halves."""
 
     def __init__(self) -> None:
-        self.truths = HiddenTurns()
-        self.born = 0
+        self.hidden = HiddenTurns()
+        self.count = 0
 
     def make(
         self,
@@ -60,9 +60,9 @@ class Turns:
         at_s: float = 0.0,
         service_s: float | None = None,
     ) -> TurnView:
-        turn = TurnView(TurnId(self.born), self.born, ClassName("chat"), self.born, 0, at_s, prompt, context)
-        self.truths[turn.turn_id] = HiddenTurn(output, (), service_s)
-        self.born += 1
+        turn = TurnView(TurnId(self.count), self.count, ClassName("chat"), self.count, 0, at_s, prompt, context)
+        self.hidden[turn.turn_id] = HiddenTurn(output, (), service_s)
+        self.count += 1
         return turn
 
 

@@ -30,7 +30,7 @@ def holds_the_port(plant: Cluster) -> Plant:
     return plant
 
 
-async def whole(plant: Cluster, turn: TurnView, filler: WorkerId, decoder: WorkerId) -> tuple[float, float]:
+async def fill_and_decode(plant: Cluster, turn: TurnView, filler: WorkerId, decoder: WorkerId) -> tuple[float, float]:
     """Fill, stage and decode one turn; return its first token's and its last token's instants."""
     loop = asyncio.get_running_loop()
     filled = await plant.fill(filler, turn, ANY)
@@ -43,9 +43,9 @@ async def whole(plant: Cluster, turn: TurnView, filler: WorkerId, decoder: Worke
 def test_a_lone_turn_takes_its_chunks_then_its_steps() -> None:
     async def main(clock: VirtualClock) -> tuple[float, float]:
         turns = Turns()
-        plant = holds_the_port(cluster(clock, turns.truths, (BOTH, 1)))
+        plant = holds_the_port(cluster(clock, turns.hidden, (BOTH, 1)))
         assert isinstance(plant, Cluster)
-        return await whole(plant, turns.make(1000, 41), W0, W0)
+        return await fill_and_decode(plant, turns.make(1000, 41), W0, W0)
 
     first, last = run_virtual(main)
     assert first == pytest.approx(
@@ -57,10 +57,10 @@ def test_a_lone_turn_takes_its_chunks_then_its_steps() -> None:
 def test_a_chunk_shares_its_pass_with_the_batch() -> None:
     async def main(clock: VirtualClock) -> tuple[float, float]:
         turns = Turns()
-        plant = cluster(clock, turns.truths, (BOTH, 1))
-        early = asyncio.ensure_future(whole(plant, turns.make(100, 1000), W0, W0))
+        plant = cluster(clock, turns.hidden, (BOTH, 1))
+        early = asyncio.ensure_future(fill_and_decode(plant, turns.make(100, 1000), W0, W0))
         await clock.sleep_until(TIMES.mixed_s(0, 0, 100, 0) + TIMES.span_s(1, 100, 10) * 1.0001)
-        first, _ = await whole(plant, turns.make(300, 5), W0, W0)
+        first, _ = await fill_and_decode(plant, turns.make(300, 5), W0, W0)
         early.cancel()
         return first, clock.now()
 
@@ -73,9 +73,11 @@ def test_a_chunk_shares_its_pass_with_the_batch() -> None:
 def test_a_one_token_answer_ends_with_its_fill() -> None:
     async def main(clock: VirtualClock) -> None:
         turns = Turns()
-        plant = cluster(clock, turns.truths, (BOTH, 1), (FILL, 1), (DECODE, 1))
+        plant = cluster(clock, turns.hidden, (BOTH, 1), (FILL, 1), (DECODE, 1))
         for filler, decoder in ((0, 0), (1, 2)):
-            first, last = await whole(plant, turns.make(700, 1, service_s=3.0), WorkerId(filler), WorkerId(decoder))
+            first, last = await fill_and_decode(
+                plant, turns.make(700, 1, service_s=3.0), WorkerId(filler), WorkerId(decoder)
+            )
             assert (decoder == 0 and first == last) or last - first == pytest.approx(0.0)
         assert plant.read().pools["both"].busy_slots == 0
 
@@ -85,7 +87,7 @@ def test_a_one_token_answer_ends_with_its_fill() -> None:
 def test_a_fill_computes_what_the_store_lacks_and_never_less_than_one_token() -> None:
     async def main(clock: VirtualClock) -> list[tuple[int, float]]:
         turns = Turns()
-        plant = cluster(clock, turns.truths, (FILL, 1), (configuration("d", Role.DECODE), 1))
+        plant = cluster(clock, turns.hidden, (FILL, 1), (configuration("d", Role.DECODE), 1))
         seen = []
         for blocks in (10, 10, 14, 3):
             turn = turns.make(blocks * 64, 2, KvChain((KvRun(1, 0, blocks),), 64))
@@ -111,7 +113,7 @@ def test_staging_shares_both_uplinks_and_is_free_inside_a_rack() -> None:
     kv = KvRef(EMPTY_CHAIN, 10_000, W0)  # 1e9 bytes at 1e5 a token
 
     async def main(clock: VirtualClock) -> list[float]:
-        plant = cluster(clock, Turns().truths, (FILL, 1), (DECODE, 3), racks=racks)
+        plant = cluster(clock, Turns().hidden, (FILL, 1), (DECODE, 3), racks=racks)
         moves = [plant.stage(WorkerId(w), kv) for w in (2, 3, 1)]
         ends = [0.0] * 3
         for i, move in enumerate(moves):
@@ -128,7 +130,7 @@ def test_cancelling_one_staging_frees_its_share_at_once() -> None:
     kv = KvRef(EMPTY_CHAIN, 10_000, W0)
 
     async def main(clock: VirtualClock) -> float:
-        plant = cluster(clock, Turns().truths, (FILL, 2), (DECODE, 2), racks=racks)
+        plant = cluster(clock, Turns().hidden, (FILL, 2), (DECODE, 2), racks=racks)
         kept, dropped = plant.stage(WorkerId(2), kv), plant.stage(WorkerId(3), kv)
         clock.at(1.0, plant.withdraw, dropped)
         await kept
@@ -140,7 +142,7 @@ def test_cancelling_one_staging_frees_its_share_at_once() -> None:
 def test_a_cancelled_fill_frees_its_worker_with_the_chunk_under_way() -> None:
     async def main(clock: VirtualClock) -> float:
         turns = Turns()
-        plant = cluster(clock, turns.truths, (FILL, 1), (DECODE, 1))
+        plant = cluster(clock, turns.hidden, (FILL, 1), (DECODE, 1))
         long, short = plant.fill(W0, turns.make(5120, 2), ANY), plant.fill(W0, turns.make(10, 2), ANY)
         clock.at(0.013, plant.withdraw, long)
         filled = await short
@@ -156,7 +158,7 @@ def test_a_withdrawn_decode_frees_memory_for_whoever_asks_at_that_instant() -> N
 
     async def main(clock: VirtualClock) -> None:
         turns = Turns()
-        plant = cluster(clock, turns.truths, (spec, 1))
+        plant = cluster(clock, turns.hidden, (spec, 1))
         held = plant.decode(W0, turns.make(600, 300), Staged(ANY, 0.0))
         other = turns.make(500, 3)
         await clock.sleep_until(0.0201)
@@ -174,7 +176,7 @@ def test_a_turn_fits_while_its_workers_are_away_and_may_come_back() -> None:
 
     async def main(clock: VirtualClock) -> None:
         turns = Turns()
-        plant = cluster(clock, turns.truths, (small, 1), faults=[fault])
+        plant = cluster(clock, turns.hidden, (small, 1), faults=[fault])
         for at_s, active in ((0.0, 1), (1.0, 0), (3.0, 1)):
             await clock.sleep_until(at_s)
             assert plant.read().pools["small"].active_workers == active
@@ -189,14 +191,14 @@ def test_a_context_too_large_for_every_worker_overflows_and_is_told_apart_from_a
 
     async def main(clock: VirtualClock) -> None:
         turns = Turns()
-        plant = cluster(clock, turns.truths, (small, 1))
+        plant = cluster(clock, turns.hidden, (small, 1))
         assert not plant.fits(turns.make(500, 2))
         assert plant.fits(turns.make(499, 2))
         with pytest.raises(ContextOverflow, match="do not fit worker 0"):
             await plant.fill(W0, turns.make(600, 2), ANY)
         growing = turns.make(400, 300)
         with pytest.raises(ContextOverflow, match="outgrown every worker"):
-            await whole(plant, growing, W0, W0)
+            await fill_and_decode(plant, growing, W0, W0)
         assert plant.totals()["overflows"] == 1
 
     run_virtual(main)
@@ -216,7 +218,7 @@ def test_an_aggregated_worker_preempts_the_youngest_and_it_ends_all_the_same(pre
 
     async def main(clock: VirtualClock) -> tuple[list[int], list[float]]:
         turns = Turns()
-        plant = cluster(clock, turns.truths, (spec, 1))
+        plant = cluster(clock, turns.hidden, (spec, 1))
         preempted = [0, 0, 0]
         ends = [0.0] * 3
 
@@ -248,7 +250,7 @@ def test_reconfiguration_takes_load_and_warm_time_and_opens_a_new_epoch() -> Non
 
     async def main(clock: VirtualClock) -> None:
         turns = Turns()
-        plant = cluster(clock, turns.truths, (FILL, 2), (warm, 0))
+        plant = cluster(clock, turns.hidden, (FILL, 2), (warm, 0))
         assert [(fact.kind, fact.info.worker) for fact in plant.facts() if fact.info] == [("joined", 0), ("joined", 1)]
         busy = plant.fill(W0, turns.make(100, 2), ANY)
         with pytest.raises(SteadyflowError, match="worker 0 is not drained: 1 turns"):
@@ -278,7 +280,7 @@ def test_a_lost_worker_fails_its_work_and_comes_back_empty_in_a_new_epoch() -> N
 
     async def main(clock: VirtualClock) -> None:
         turns = Turns()
-        plant = cluster(clock, turns.truths, (FILL, 1), (DECODE, 1), racks=racks, faults=[fault])
+        plant = cluster(clock, turns.hidden, (FILL, 1), (DECODE, 1), racks=racks, faults=[fault])
         list(plant.facts())
         turn = turns.make(1000, 200)
         decoding = plant.decode(WorkerId(1), turn, Staged(ANY, 0.0))
@@ -308,7 +310,7 @@ def test_a_slowed_worker_finishes_its_step_at_the_old_speed_then_steps_slower() 
 
     async def main(clock: VirtualClock) -> float:
         turns = Turns()
-        plant = cluster(clock, turns.truths, (spec, 1), faults=[fault])
+        plant = cluster(clock, turns.hidden, (spec, 1), faults=[fault])
         await plant.decode(W0, turns.make(10, 11), Staged(ANY, 0.0))
         return clock.now()
 
@@ -321,7 +323,7 @@ def test_a_dead_link_holds_its_transfers_until_it_is_up() -> None:
     fault = FaultSpec(kind="link_down", at_s=0.25, until_s=4.0, rack=1, factor=math.inf)
 
     async def main(clock: VirtualClock) -> float:
-        plant = cluster(clock, Turns().truths, (FILL, 1), (DECODE, 1), racks=racks, faults=[fault])
+        plant = cluster(clock, Turns().hidden, (FILL, 1), (DECODE, 1), racks=racks, faults=[fault])
         await plant.stage(WorkerId(1), KvRef(EMPTY_CHAIN, 10_000, W0))
         kinds = [fact.kind for fact in plant.facts()]
         assert kinds == ["joined", "joined", "link_down", "link_up"]
@@ -341,7 +343,7 @@ def test_of_faults_that_overlap_on_one_thing_the_worst_counts_and_the_last_to_en
     ]
 
     async def main(clock: VirtualClock) -> float:
-        plant = cluster(clock, Turns().truths, (FILL, 1), (DECODE, 1), racks=racks, faults=[*down, *lost])
+        plant = cluster(clock, Turns().hidden, (FILL, 1), (DECODE, 1), racks=racks, faults=[*down, *lost])
         await plant.stage(WorkerId(1), KvRef(EMPTY_CHAIN, 10_000, W0))
         ended_s = clock.now()
         list(plant.facts())
@@ -365,9 +367,9 @@ def recorded(**changes: Any) -> ConfigurationSpec:
 def test_recorded_turns_take_their_recorded_time(slots: int | None, ends: list[float]) -> None:
     async def main(clock: VirtualClock) -> list[float]:
         turns = Turns()
-        plant = cluster(clock, turns.truths, (recorded(slots=slots), 1))
-        made = [turns.make(100, 5, service_s=s) for s in (3.0, 2.0, 1.0)]
-        return [last for _, last in await asyncio.gather(*(whole(plant, turn, W0, W0) for turn in made))]
+        plant = cluster(clock, turns.hidden, (recorded(slots=slots), 1))
+        batch = [turns.make(100, 5, service_s=s) for s in (3.0, 2.0, 1.0)]
+        return [last for _, last in await asyncio.gather(*(fill_and_decode(plant, turn, W0, W0) for turn in batch))]
 
     assert run_virtual(main) == ends
 
@@ -375,9 +377,9 @@ def test_recorded_turns_take_their_recorded_time(slots: int | None, ends: list[f
 def test_a_recorded_plant_refuses_a_turn_without_a_recorded_time() -> None:
     async def main(clock: VirtualClock) -> None:
         turns = Turns()
-        plant = cluster(clock, turns.truths, (recorded(slots=None), 1))
+        plant = cluster(clock, turns.hidden, (recorded(slots=None), 1))
         with pytest.raises(SteadyflowError, match="turn 0 has no recorded server time"):
-            await whole(plant, turns.make(10, 5), W0, W0)
+            await fill_and_decode(plant, turns.make(10, 5), W0, W0)
 
     run_virtual(main)
 
@@ -395,7 +397,7 @@ def test_fill_workers_fed_from_one_line_are_an_m_g_n_queue() -> None:
 
     async def main(clock: VirtualClock) -> tuple[float, float]:
         turns = Turns()
-        plant = cluster(clock, turns.truths, (spec, n), (DECODE, 1))
+        plant = cluster(clock, turns.hidden, (spec, n), (DECODE, 1))
         idle, line, waits = list(range(n)), list[int](), [0.0] * count
         inside = 0.0
 

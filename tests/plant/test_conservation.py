@@ -38,7 +38,7 @@ class Live:
         self.kv: KvRef | None = None
         self.staged: Staged | None = None
         self.worker: WorkerId | None = None
-        self.asked: Future[Any] | None = None
+        self.future: Future[Any] | None = None
         self.verb = ""
 
 
@@ -55,15 +55,15 @@ class Conservation(RuleBasedStateMachine):
     def build(self, at_s: float, worker: int) -> None:
         fault = FaultSpec(kind="lost", at_s=at_s, until_s=at_s + 1.0, worker=worker)
         parts = ((FILL, 2), (DECODE, 2), (BOTH, 2))
-        self.plant: Cluster = cluster(self.clock, self.turns.truths, *parts, racks=RACKS, faults=[fault])
+        self.plant: Cluster = cluster(self.clock, self.turns.hidden, *parts, racks=RACKS, faults=[fault])
         assert len(list(self.plant.facts())) == 6
 
     def teardown(self) -> None:
-        for one in self.live:
-            if one.asked is not None and not one.asked.done():
-                self.plant.withdraw(one.asked)
-            if one.worker is not None:
-                self.plant.evict(one.worker, one.turn.turn_id)
+        for entry in self.live:
+            if entry.future is not None and not entry.future.done():
+                self.plant.withdraw(entry.future)
+            if entry.worker is not None:
+                self.plant.evict(entry.worker, entry.turn.turn_id)
         self.let(50.0)
         for pool in self.plant.read().pools.values():
             assert (pool.busy_slots, pool.queued_turns, pool.queued_tokens) == (0, 0, 0)
@@ -72,71 +72,71 @@ class Conservation(RuleBasedStateMachine):
 
     def let(self, seconds: float) -> None:
         self.loop.run_until_complete(self.clock.sleep_until(self.clock.now() + seconds))
-        for one in list(self.live):
-            if one.asked is not None and one.asked.done():
-                self.answer(one)
+        for entry in list(self.live):
+            if entry.future is not None and entry.future.done():
+                self.handle_result(entry)
 
-    def answer(self, one: Live) -> None:
-        asked, one.asked = one.asked, None
-        assert asked is not None
-        if asked.cancelled():
-            self.live.remove(one)
+    def handle_result(self, entry: Live) -> None:
+        future, entry.future = entry.future, None
+        assert future is not None
+        if future.cancelled():
+            self.live.remove(entry)
             return
-        error = asked.exception()
+        error = future.exception()
         if error is None:
-            if one.verb == "fill":
+            if entry.verb == "fill":
                 self.counts["filled"] += 1
-                one.kv = asked.result().kv
-                assert asked.result().cached_tokens < one.turn.prompt_tokens
-            elif one.verb == "stage":
-                one.staged = asked.result()
+                entry.kv = future.result().kv
+                assert future.result().cached_tokens < entry.turn.prompt_tokens
+            elif entry.verb == "stage":
+                entry.staged = future.result()
             else:
                 self.counts["retired"] += 1
-                self.live.remove(one)
+                self.live.remove(entry)
         elif isinstance(error, Preempted):
             self.counts["preempted"] += 1
-            one.staged = None
+            entry.staged = None
         elif isinstance(error, WorkerLost):
             self.counts["lost"] += 1
-            one.kv = one.staged = None
+            entry.kv = entry.staged = None
         else:
             assert isinstance(error, ContextOverflow)
             self.counts["overflowed"] += 1
-            self.live.remove(one)
+            self.live.remove(entry)
 
     @rule(prompt=st.integers(1, 400), output=st.integers(1, 400), worker=st.sampled_from([0, 1, 4, 5]))
     def fill(self, prompt: int, output: int, worker: int) -> None:
         chain = KvChain((KvRun(prompt % 3, 0, prompt // 16),), 16)
-        one = Live(self.turns.make(prompt, output, chain))
-        self.ask_fill(one, worker)
-        self.live.append(one)
+        entry = Live(self.turns.make(prompt, output, chain))
+        self.start_fill(entry, worker)
+        self.live.append(entry)
 
     @rule(share=st.integers(1, 3), worker=st.sampled_from([2, 3]))
     def go_on(self, share: int, worker: int) -> None:
         """Ask the next verb of every, every second or every third turn that has its answer."""
-        for one in [one for one in self.live if one.asked is None][::share]:
-            here = one.worker in (4, 5)
-            if one.kv is None:
-                self.ask_fill(one, worker + 2 if here else worker - 2)
-            elif not here and one.staged is None:
-                one.worker, one.verb = WorkerId(worker), "stage"
-                one.asked = self.plant.stage(one.worker, one.kv)
+        for entry in [entry for entry in self.live if entry.future is None][::share]:
+            here = entry.worker in (4, 5)
+            if entry.kv is None:
+                self.start_fill(entry, worker + 2 if here else worker - 2)
+            elif not here and entry.staged is None:
+                entry.worker, entry.verb = WorkerId(worker), "stage"
+                entry.future = self.plant.stage(entry.worker, entry.kv)
             else:
-                assert one.worker is not None
-                one.verb = "decode"
-                one.asked = self.plant.decode(one.worker, one.turn, one.staged or Staged(one.kv, 0.0))
+                assert entry.worker is not None
+                entry.verb = "decode"
+                entry.future = self.plant.decode(entry.worker, entry.turn, entry.staged or Staged(entry.kv, 0.0))
 
-    def ask_fill(self, one: Live, worker: int) -> None:
-        one.worker, one.verb = WorkerId(worker), "fill"
-        one.asked = self.plant.fill(one.worker, one.turn, ANY)
+    def start_fill(self, entry: Live, worker: int) -> None:
+        entry.worker, entry.verb = WorkerId(worker), "fill"
+        entry.future = self.plant.fill(entry.worker, entry.turn, ANY)
 
     @rule(pick=st.integers(0, 50))
     def cancel(self, pick: int) -> None:
-        asked = [one for one in self.live if one.asked is not None]
-        if asked:
-            one = asked[pick % len(asked)]
-            assert one.asked is not None
-            self.plant.withdraw(one.asked)
+        awaited = [entry for entry in self.live if entry.future is not None]
+        if awaited:
+            entry = awaited[pick % len(awaited)]
+            assert entry.future is not None
+            self.plant.withdraw(entry.future)
             self.let(0.0)
 
     @rule(seconds=st.sampled_from([0.0, 0.0137, 0.31, 3.3]))
@@ -152,9 +152,11 @@ class Conservation(RuleBasedStateMachine):
         assert sum(pool.preempted_total for pool in pools) >= self.counts["preempted"]
         served = sum(pool.served_total for pool in pools if pool.role is not Role.FILL)
         assert served >= self.counts["retired"]
-        asked = sum(one.asked is not None and not one.asked.done() and one.verb != "stage" for one in self.live)
+        unfinished = sum(
+            entry.future is not None and not entry.future.done() and entry.verb != "stage" for entry in self.live
+        )
         inside = sum(pool.busy_slots + pool.queued_turns for pool in pools)
-        assert inside >= asked - sum(one.asked is not None and one.asked.done() for one in self.live)
+        assert inside >= unfinished - sum(entry.future is not None and entry.future.done() for entry in self.live)
         for pool, spec in zip(pools, (FILL, DECODE, BOTH)):
             assert 0 <= pool.busy_slots <= pool.slots
             if pool.role is not Role.FILL:

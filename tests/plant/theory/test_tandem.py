@@ -38,10 +38,10 @@ LAWS = [
 def test_a_residence_has_its_stated_mean_and_spread(law: Residence, cv: float) -> None:
     # The quantile function integrated over u, in z = ndtri(u) so that both tails are smooth.
     def moment(power: int) -> float:
-        found, _ = integrate.quad(
+        integral, _ = integrate.quad(
             lambda z: law.seconds(float(stats.norm.cdf(z))) ** power * stats.norm.pdf(z), -8.0, 8.0, limit=200
         )
-        return float(found)
+        return float(integral)
 
     mean = moment(1)
     assert mean == pytest.approx(5.0, rel=2e-4)
@@ -56,8 +56,8 @@ def test_a_residence_is_a_rising_positive_function_of_its_draw(law: Residence, u
 
 # ------------------------------------------------ the port
 def plant_and_turn(clock: VirtualClock, draw: float = 0.5) -> tuple[Tandem, TurnView]:
-    truths = HiddenTurns({TurnId(0): HiddenTurn(7, (draw,))})
-    plant = Tandem(clock, truths, slots=2, dead_time_s=3.0, residence=Residence(mean_s=4.0, shape="fixed"))
+    hidden = HiddenTurns({TurnId(0): HiddenTurn(7, (draw,))})
+    plant = Tandem(clock, hidden, slots=2, dead_time_s=3.0, residence=Residence(mean_s=4.0, shape="fixed"))
     return plant, TurnView(TurnId(0), 0, ClassName("chat"), 0, 0, 0.0, 10, EMPTY_CHAIN)
 
 
@@ -136,8 +136,8 @@ def queue(slots: int, rate_per_s: float, residence: dict[str, Any], turns: int, 
 
 @cache
 def waits(slots: int, rate_per_s: float, shape: str, seed: int) -> pd.DataFrame:
-    found: pd.DataFrame = queue(slots, rate_per_s, {"shape": shape, "mean_s": 1.0}, 40_000, seed)
-    return found
+    turns: pd.DataFrame = queue(slots, rate_per_s, {"shape": shape, "mean_s": 1.0}, 40_000, seed)
+    return turns
 
 
 def erlang_c_wait_s(slots: int, load: float) -> float:
@@ -237,11 +237,11 @@ def damping_from_record(done: Any, start_s: float, end_s: float, period_s: float
 def test_an_erlang_cohort_loses_its_shape_at_the_damping_of_theory() -> None:
     # cv of the lap: sigma_T / (L + T) = (10 / sqrt(100)) / 20.
     want = math.pi * 0.05**2
-    found = [
+    measured = [
         damping_from_record(echo({"shape": "erlang", "mean_s": 10.0, "stages": 100}, seed, 320.0, 100.0), 20, 320, 20.0)
         for seed in range(8)
     ]
-    assert np.mean(found) == pytest.approx(want, rel=0.06), found
+    assert np.mean(measured) == pytest.approx(want, rel=0.06), measured
 
 
 @pytest.mark.slow

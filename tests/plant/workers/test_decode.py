@@ -159,7 +159,7 @@ def simulate(plans: list[Plan], **spec: Any) -> tuple[dict[int, float], dict[int
 
     async def main(clock: VirtualClock) -> int:
         turns = Turns()
-        plant = cluster(clock, turns.truths, (configuration("d", Role.DECODE, **spec), 1))
+        plant = cluster(clock, turns.hidden, (configuration("d", Role.DECODE, **spec), 1))
 
         async def live(i: int, plan: Plan) -> None:
             turn = turns.make(plan.prompt, plan.output)
@@ -252,7 +252,7 @@ def test_steps_without_kv_growth_in_time_are_exact_too() -> None:
 def test_long_runs_cost_events_by_membership_not_by_tokens() -> None:
     async def main(clock: VirtualClock) -> int:
         turns = Turns()
-        plant = cluster(clock, turns.truths, (configuration("d", Role.DECODE, slots=4), 1))
+        plant = cluster(clock, turns.hidden, (configuration("d", Role.DECODE, slots=4), 1))
         before = clock.at(0.0, lambda _: None, None)[2]
         futures = [plant.decode(W0, turns.make(1000, 10_000 * (k + 1)), Staged(ANY, 0.0)) for k in range(4)]
         await asyncio.gather(*futures)
@@ -264,7 +264,7 @@ def test_long_runs_cost_events_by_membership_not_by_tokens() -> None:
 def test_a_lower_cap_lets_members_finish_and_joins_fewer() -> None:
     async def main(clock: VirtualClock) -> tuple[int, int]:
         turns = Turns()
-        plant = cluster(clock, turns.truths, (configuration("d", Role.DECODE, slots=4), 1))
+        plant = cluster(clock, turns.hidden, (configuration("d", Role.DECODE, slots=4), 1))
         for _ in range(8):
             plant.decode(W0, turns.make(10, 100), Staged(ANY, 0.0))
         applied = plant.apply(BatchCommand(batch_cap_turns=2))
@@ -281,7 +281,7 @@ def test_caps_beyond_the_slots_are_clipped_and_told() -> None:
     async def main(clock: VirtualClock) -> None:
         turns = Turns()
         spec = configuration("d", Role.DECODE, slots=4)
-        plant = cluster(clock, turns.truths, (spec, 1))
+        plant = cluster(clock, turns.hidden, (spec, 1))
         applied = plant.apply(BatchCommand(configuration=spec.name, batch_cap_turns=9))
         assert applied.clipped
         assert isinstance(applied.command, BatchCommand)

@@ -19,7 +19,7 @@ DECODING: tuple[ConfigurationSpec, ...] = (NARROW, WIDE, ENDLESS)
 
 
 def mixed(clock: VirtualClock) -> Cluster:
-    return cluster(clock, Turns().truths, (FILL, 1), *((spec, 1) for spec in DECODING))
+    return cluster(clock, Turns().hidden, (FILL, 1), *((spec, 1) for spec in DECODING))
 
 
 @pytest.mark.parametrize("asked", [-3, 0, 1, 4, 5, 16, 17, 40])

@@ -23,7 +23,7 @@ BOTH = configuration("both", Role.AGGREGATED, chunk_tokens=256)
 def test_the_seconds_of_a_lone_turn_are_its_chunks_and_its_steps() -> None:
     async def main(clock: VirtualClock) -> None:
         turns = Turns()
-        plant = cluster(clock, turns.truths, (BOTH, 1), (FILL, 1), (DECODE, 1))
+        plant = cluster(clock, turns.hidden, (BOTH, 1), (FILL, 1), (DECODE, 1))
         chunks_s = TIMES.mixed_s(0, 0, 256, 0) + TIMES.mixed_s(0, 0, 144, 256)
         steps_s = TIMES.span_s(1, 400, 60)
         for filler, decoder in ((W0, W0), (WorkerId(1), WorkerId(2))):
@@ -87,7 +87,7 @@ def test_loads_without_a_cycle_have_no_phase() -> None:
 
 def test_slots_are_stranded_only_beside_turns_that_wait_for_the_other_stage() -> None:
     async def main(clock: VirtualClock) -> None:
-        plant = cluster(clock, Turns().truths, (FILL, 2), (DECODE, 1))
+        plant = cluster(clock, Turns().hidden, (FILL, 2), (DECODE, 1))
         rows = 4
         columns = {
             "slots": np.full(rows, 8.0),

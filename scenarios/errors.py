@@ -1,4 +1,4 @@
-"""The user's mistakes: one line each, with the file and the place; the command line exits with 2."""
+"""Errors caused by the user: one line each, with the file and the place; the command line exits with 2."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class UserError(Exception):
-    """Something that the user gave is wrong; the message is one line that says what would be right."""
+    """A wrong input of the user; the message is one line that says what would be right."""
 
 
 class MissingPackage(UserError):
@@ -15,7 +15,7 @@ class MissingPackage(UserError):
 
 
 class Interrupted(Exception):
-    """The user broke off; the message is one line that says what was kept, and how to go on from it."""
+    """The user interrupted; the message is one line that says what was kept, and how to continue."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

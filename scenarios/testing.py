@@ -1,10 +1,10 @@
-"""Property tests for your own laws: worlds and readings to draw, invariants to assert, a machine to subclass.
+"""Property tests for your own laws: random scenarios and readings, invariants to assert, a machine to subclass.
 
-    worlds()              scenarios small enough to run in a test
+    worlds()              random scenarios, small enough to run in a test
     readings(slot)        one reading of a slot, missing and extreme values among them
     sequences(slot)       several in order, with stale repeats
     assert_invariants(r)  what holds of every run, whatever the law
-    LawMachine            a hypothesis state machine that drives one law through a changing world
+    LawMachine            a hypothesis state machine that drives one law through changing loads
 
 Needs hypothesis, which `make test` installs.
 """
@@ -33,7 +33,7 @@ __all__ = ["LawMachine", "Run", "assert_invariants", "readings", "run", "sequenc
 
 @st.composite
 def worlds(draw: Any, horizon_s: float = 60.0) -> Scenario:
-    """Draw a tandem world of up to 64 slots, loaded from a tenth to twice of what it can serve.
+    """Draw a scenario with a tandem plant of up to 64 slots, loaded from a tenth to twice its capacity.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ def worlds(draw: Any, horizon_s: float = 60.0) -> Scenario:
     shape = draw(st.sampled_from(["exponential", "fixed", "erlang"]))
     return Scenario.model_validate(
         {
-            "title": "a drawn world",
-            "question": "does it hold here?",
+            "title": "a random scenario",
+            "question": "do the invariants hold?",
             "seed": draw(st.integers(0, 10**6)),
             "horizon_s": horizon_s,
             "warmup_s": 0.2 * horizon_s,
@@ -88,10 +88,10 @@ def assert_invariants(finished: Run) -> None:
 
 
 class LawMachine(RuleBasedStateMachine):
-    """Drive one law through a world that goes idle, comfortable, saturated, silent and back, in any order.
+    """Drive one law through loads that are idle, moderate, saturated or without fresh readings, in any order.
 
     Subclass it, set `slot`, and return your law from `make_law`; add rules and invariants of your own. `self.command`
-    is what the law said last. Run it with `TestMyLaw = MyMachine.TestCase`.
+    is the last command of the law. Run it with `TestMyLaw = MyMachine.TestCase`.
     """
 
     slot: Slot = "admission"
@@ -107,7 +107,7 @@ class LawMachine(RuleBasedStateMachine):
 
     @rule(load=st.sampled_from([0.0, 0.3, 0.9, 3.0]), ticks=st.integers(1, 20))
     def live(self, load: float, ticks: int) -> None:
-        """Let the world stand at a load for some ticks."""
+        """Hold the load constant for some ticks."""
         for _ in range(ticks):
             y = steady(self.slot, self.k, 1.0, load)
             if self._latest is not None:  # counters never fall
@@ -128,7 +128,7 @@ class LawMachine(RuleBasedStateMachine):
         self.k += 1
 
     @invariant()
-    def what_it_says_can_be_done(self) -> None:
+    def commands_are_sound(self) -> None:
         """Every command is one that the actuator can take."""
         complaint = unsound(self.slot, getattr(self, "command", EMPTY[self.slot]))
         assert not complaint, f"{complaint}: {self.command}"

@@ -192,13 +192,13 @@ def _every_turn(corpus: Corpus, cached: Mapping[str, list[Any]]) -> Any:  # arra
             columns["cached"].append(hit)
             columns["new"].append(stream.prompt_tokens - hit)
             columns["answer"].append(stream.output_tokens)
-    whole = {name: np.concatenate(parts) for name, parts in columns.items()}
-    step = max(1, -(-len(whole["turn"]) // MOST_POINTS))
+    all_turns = {name: np.concatenate(parts) for name, parts in columns.items()}
+    step = max(1, -(-len(all_turns["turn"]) // MOST_POINTS))
     figure = frame(cols=3, height=420, shared_yaxes=True, subplot_titles=("cached prefix", "new input", "answer"))
     for column, (name, colour) in enumerate((("cached", CACHED), ("new", NEW), ("answer", ANSWER)), 1):
         figure.add_scattergl(
-            x=whole["turn"][::step] + 1,
-            y=np.maximum(whole[name][::step], 1),
+            x=all_turns["turn"][::step] + 1,
+            y=np.maximum(all_turns[name][::step], 1),
             mode="markers",
             marker={"size": 3, "color": colour, "opacity": 0.35},
             hovertemplate=f"turn %{{x}}: %{{y:,}} tokens {name}<extra></extra>",
@@ -253,7 +253,7 @@ def _page(corpus: Corpus, figures: Mapping[str, Any], sections: Sequence[str]) -
         f"<title>{escape(corpus.name)} · Steadyflow</title><style>{CSS}</style>"
         f"<script>{get_plotlyjs()}</script></head><body><main><h1>{escape(title)}</h1>"
         f'<p class="question">{escape(lead)}</p>{_marginals(figures)}{"".join(sections)}'
-        f"<footer><p>digest {figures['digest']}</p>{_dirt(figures)}</footer></main></body></html>"
+        f"<footer><p>digest {figures['digest']}</p>{_repairs(figures)}</footer></main></body></html>"
     )
 
 
@@ -261,17 +261,17 @@ def _marginals(figures: Mapping[str, Any]) -> str:
     heads = ("p5", "p25", "p50", "p75", "p95", "p99", "mean", "max")
     rows = "".join(
         f"<tr><td>{escape(name.replace('_', ' '))}</td>"
-        + "".join(f'<td class="num">{plain(found[h])}</td>' for h in heads)
+        + "".join(f'<td class="num">{plain(quantiles[h])}</td>' for h in heads)
         + "</tr>"
-        for name, found in figures["quantiles"].items()
+        for name, quantiles in figures["quantiles"].items()
     )
     head = "".join(f'<th class="num">{h}</th>' for h in heads)
     return f'<div class="scroll"><table><tr><th>tokens, seconds</th>{head}</tr>{rows}</table></div>'
 
 
-def _dirt(figures: Mapping[str, Any]) -> str:
+def _repairs(figures: Mapping[str, Any]) -> str:
     if not figures["repairs"]:
-        return "<p>Nothing odd was found while reading.</p>"
+        return "<p>Reading met no irregularity.</p>"
     rows = "".join(
         f"<tr><td>{escape(str(r['kind']))}</td><td class='num'>{r['count']:,}</td>"
         f'<td class="text">{escape(str(r["done"]))}</td></tr>'

@@ -1,4 +1,4 @@
-"""The top of the page: the question, the answer, the table of verdicts; and its foot: where the numbers come from."""
+"""Head and foot of the report: the question, the answer, the table of verdicts, and the sources of the numbers."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def top(runs: Sequence[Shown]) -> str:
     first = runs[0].run
     return (
         f"<header><h1>{escape(first.title or first.candidate)}</h1>"
-        f'<p class="question">{escape(first.question)}</p><p id="answer">{_whole(answer(runs))}</p></header>'
+        f'<p class="question">{escape(first.question)}</p><p id="answer">{_unbroken(answer(runs))}</p></header>'
         f"{_verdicts(runs)}{_by_signal(runs)}"
     )
 
 
-def _whole(text: str) -> str:
-    # A number and its sign stay on one line.
+def _unbroken(text: str) -> str:
+    # No line break between a number and its percent sign.
     return escape(text).replace(" %", "&nbsp;%")
 
 
 def answer(runs: Sequence[Shown]) -> str:
     """Say in a sentence how many candidates starve or swing at a cost, and which of the others uses the pool best."""
-    said = {s.name: headline(s.run.summary) for s in runs}
+    headlines = {s.name: headline(s.run.summary) for s in runs}
     if len(runs) == 1:
-        return f"{runs[0].name}: {said[runs[0].name]}."
-    calm = [s for s in runs if tone(said[s.name]) != BAD]
+        return f"{runs[0].name}: {headlines[runs[0].name]}."
+    calm = [s for s in runs if tone(headlines[s.name]) != BAD]
     bad = len(runs) - len(calm)
     first = (
         f"{bad} of {len(runs)} candidates starve, or swing at a cost"
@@ -52,12 +52,12 @@ def answer(runs: Sequence[Shown]) -> str:
     if not calm:
         return f"{first}."
     most = percent(max(used.values()))
-    best = [name for name in used if percent(used[name]) == most]  # equal as told is equal
+    best = [name for name in used if percent(used[name]) == most]  # equal as printed is equal
     if len(best) == len(runs) > 1:
         return f"{first}; all keep {most} of the decode pool in use."
     if len(best) > 1:
         return f"{first}; of the others, {listed(best)} keep most of the decode pool in use: {most} each."
-    return f"{first}; of the others, {best[0]} keeps most of the decode pool in use: {most} ({said[best[0]]})."
+    return f"{first}; of the others, {best[0]} keeps most of the decode pool in use: {most} ({headlines[best[0]]})."
 
 
 def _verdicts(runs: Sequence[Shown]) -> str:
@@ -68,7 +68,7 @@ def _verdicts(runs: Sequence[Shown]) -> str:
     for s, line in zip(runs, lines):
         cells = [f'<td><span class="dot" style="background:{s.look.color}"></span>{escape(line[0])}</td>']
         kind = CLASSES.get(tone(line[1]), "mixed")
-        cells.append(f'<td class="text {kind}">{_whole(line[1])}</td>')
+        cells.append(f'<td class="text {kind}">{_unbroken(line[1])}</td>')
         cells += [f'<td class="{"text" if t else "num"}">{escape(c)}</td>' for c, t in zip(line[2:], text[2:])]
         body.append(f"<tr>{''.join(cells)}</tr>")
     return f'<div class="scroll"><table id="verdicts"><tr>{head}</tr>{"".join(body)}</table></div>'

@@ -1,4 +1,4 @@
-"""The page of `judge`: each series with its verdict, its path and its autocorrelation; opened from disk."""
+"""The page of `judge`: each series with its verdict, its course and its autocorrelation, as one HTML file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_POINTS = 4000
 
 def judged_page(judged: Sequence[Judged], title: str) -> str:
     """Return the page as one HTML text; plotly.js is inlined once, and nothing is fetched."""
-    sections = "".join(_section(number, one) for number, one in enumerate(judged))
+    sections = "".join(_section(number, series) for number, series in enumerate(judged))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -31,17 +31,17 @@ def judged_page(judged: Sequence[Judged], title: str) -> str:
 
 
 def _count(judged: Sequence[Judged]) -> str:
-    moving = sum(one.verdict.oscillates for one in judged)
+    moving = sum(series.verdict.oscillates for series in judged)
     return f"{moving} of {len(judged)} series oscillate by themselves"
 
 
-def _section(number: int, one: Judged) -> str:
-    verdict = one.verdict
+def _section(number: int, series: Judged) -> str:
+    verdict = series.verdict
     period = "" if verdict.period_s is None else f", period {verdict.period_s:.4g} s"
     figure = frame(1, 2, column_widths=[0.65, 0.35], horizontal_spacing=0.08)
-    stride = max(len(one.mean) // MOST_POINTS, 1)
-    at = one.start_s + (np.arange(len(one.mean)) + 0.5) * one.step_s
-    figure.add_scatter(x=at[::stride], y=one.mean[::stride], mode="lines", line={"width": 1.2}, row=1, col=1)
+    stride = max(len(series.mean) // MOST_POINTS, 1)
+    at = series.start_s + (np.arange(len(series.mean)) + 0.5) * series.step_s
+    figure.add_scatter(x=at[::stride], y=series.mean[::stride], mode="lines", line={"width": 1.2}, row=1, col=1)
     lags = max(len(verdict.acf), 1)
     if verdict.period_s is not None and len(verdict.acf):
         lags = int(np.searchsorted(verdict.acf_lags_s, 8 * verdict.period_s))
@@ -54,19 +54,19 @@ def _section(number: int, one: Judged) -> str:
     figure.update_yaxes(title_text="autocorrelation", row=1, col=2)
     body = figure.to_html(full_html=False, include_plotlyjs=False, div_id=f"judged-{number}", config=CONFIG)
     facts = (
-        f"swing {verdict.amplitude_ratio:.1%} of {one.scale:.4g}; {one.reversals_per_hour:.3g} reversals and "
-        f"{one.flaps_per_hour:.3g} flaps an hour; likely mechanism: {one.likely}"
+        f"swing {verdict.amplitude_ratio:.1%} of {series.scale:.4g}; {series.reversals_per_hour:.3g} reversals and "
+        f"{series.flaps_per_hour:.3g} flaps an hour; likely mechanism: {series.likely}"
     )
-    notes = "".join(f"<p class=note>{escape(note)}</p>" for note in one.notes)
+    notes = "".join(f"<p class=note>{escape(note)}</p>" for note in series.notes)
     return (
-        f"<section><h3>{escape(one.name)}: {verdict.verdict.replace('_', ' ')}{period}</h3>"
+        f"<section><h3>{escape(series.name)}: {verdict.verdict.replace('_', ' ')}{period}</h3>"
         f"<p>{escape(verdict.reason)}; {escape(facts)}.</p>{notes}{body}</section>"
     )
 
 
 def write_judged(judged: Sequence[Judged], title: str, path: Path) -> Path:
     """Write the page and return its path."""
-    made = judged_page(judged, title)
+    html = judged_page(judged, title)
     with atomic_write(path) as part:
-        part.write_text(made, encoding="utf-8")
+        part.write_text(html, encoding="utf-8")
     return path

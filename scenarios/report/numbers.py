@@ -1,4 +1,4 @@
-"""Numbers as people read them, and the rows of the table that stands above every report and in the terminal."""
+"""Format numbers as text, and build the rows of the table of verdicts for the report and the terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 NONE = "–"
-WORTH_SAYING = 0.005  # a smaller loss is not told, as in a headline
+LEAST_LOSS_SHOWN_RATIO = 0.005  # a smaller loss is not shown, as in a headline
 HEADINGS = (
     "candidate",
     "verdict",
@@ -36,7 +36,7 @@ def seconds(value: float | None) -> str:
 
 
 def plain(value: float | None) -> str:
-    """Return a number with three figures, whole and with separators from a hundred on."""
+    """Return a number with three figures, as an integer with separators from a hundred on."""
     if value is None or math.isnan(value):
         return NONE
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
@@ -48,8 +48,8 @@ def words(name: str) -> str:
 
 
 def _mean(value: Any) -> float | None:  # a plain number, or what a comparison gives for one
-    found = value.get("mean") if isinstance(value, Mapping) else value
-    return None if found is None else float(found)
+    mean = value.get("mean") if isinstance(value, Mapping) else value
+    return None if mean is None else float(mean)
 
 
 def _spread(value: Any) -> float | None:  # half the width of an interval, where there is one
@@ -75,10 +75,10 @@ def _mode(value: Any) -> str:  # a word, or what a comparison gives for one
 
 
 def _get(summary: Mapping[str, Any], *path: str) -> Any:  # JSON
-    found: Any = summary
+    value: Any = summary
     for name in path:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
 
 
 def listed(names: Sequence[str]) -> str:
@@ -88,7 +88,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def theory_text(theory: Mapping[str, Any] | None) -> str:
-    """Say what theory expects: 'limit cycle, period 33.5 s, cost 21.4 %'; of the workers, where it speaks of them."""
+    """Return what theory expects: 'limit cycle, period 33.5 s, cost 21.4 %'; a capacity loop's has 'workers' first."""
     if not theory:
         return NONE
     parts = []
@@ -97,7 +97,7 @@ def theory_text(theory: Mapping[str, Any] | None) -> str:
         parts.append(of + words(str(theory["verdict"])))
     if theory.get("period_s") is not None:
         parts.append(f"period {seconds(float(theory['period_s']))}")
-    if (theory.get("loss_ratio") or 0.0) >= WORTH_SAYING:
+    if (theory.get("loss_ratio") or 0.0) >= LEAST_LOSS_SHOWN_RATIO:
         parts.append(f"cost {percent(float(theory['loss_ratio']))}")
     return ", ".join(parts) or NONE
 
@@ -128,7 +128,7 @@ def row(summary: Mapping[str, Any]) -> list[str]:
 
 
 def rows(summaries: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Return headings and cells, without the columns in which nobody has anything to say."""
+    """Return headings and cells, without the columns that are empty for every candidate."""
     cells = [row(summary) for summary in summaries]
     kept = [i for i in range(len(HEADINGS)) if i < 2 or any(line[i] != NONE for line in cells)]
     return [HEADINGS[i] for i in kept], [[line[i] for i in kept] for line in cells]

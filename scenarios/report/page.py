@@ -1,4 +1,4 @@
-"""The report: one HTML file with everything in it, to be opened from disk without a network."""
+"""The report page: one HTML file that holds all its panels and scripts and needs no network."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def page(runs: Sequence[RunData]) -> str:
             group = panel.group
             sections.append(f"<h2>{escape(group)}</h2>")
         sections.append(_section(panel))
-    whole = [0, max(run.window_s[1] for run in runs)]
+    time_range = [0, max(run.window_s[1] for run in runs)]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(runs[0].title or runs[0].candidate)} · Steadyflow</title><style>{CSS}</style>"
         f"<script>{get_plotlyjs()}</script></head><body><main>"
         f"{header.top(named)}{header.bar(named)}{''.join(sections)}{header.foot(named)}"
-        f"</main><script>const WHOLE = {whole};{SCRIPT}</script></body></html>"
+        f"</main><script>const WHOLE = {time_range};{SCRIPT}</script></body></html>"
     )
 
 
@@ -82,7 +82,7 @@ def _section(panel: Panel) -> str:
 
 def write_report(runs: Sequence[RunData], path: Path) -> Path:
     """Write the report and return its path; an older report there is replaced."""
-    made = page(runs)
+    html = page(runs)
     with atomic_write(path) as part:
-        part.write_text(made, encoding="utf-8")
+        part.write_text(html, encoding="utf-8")
     return path

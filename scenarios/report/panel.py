@@ -1,4 +1,4 @@
-"""What a panel is: a finding as its title, one figure with a fixed id, a note on how to read it."""
+"""Panels of the report: a finding as title, one figure with a fixed id, a note on how to read it; and their axes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Shown:
 
 
 def shown(runs: Sequence[RunData]) -> list[Shown]:
-    """Give every run its look; runs of one name are told apart by seed, then by number."""
+    """Give every run its look; runs of one name are distinguished by seed, then by number."""
     names = [run.candidate for run in runs]
     if len(set(names)) < len(names):
         names = [f"{run.candidate} (seed {run.summary.get('seed', '?')})" for run in runs]
@@ -57,7 +57,7 @@ def shown(runs: Sequence[RunData]) -> list[Shown]:
 
 
 def frame(rows: int = 1, cols: int = 1, *, height: int = 300, **options: Any) -> Any:  # plotly publishes no types
-    """Return an empty figure in the page's dress; the page's style sheet colours text and grid."""
+    """Return an empty figure in the style of the page; its style sheet colours text and grid."""
     figure = make_subplots(rows=rows, cols=cols, **options)
     figure.update_layout(
         template="none",
@@ -94,7 +94,7 @@ def has(runs: Sequence[Shown], column: str) -> bool:
 
 
 def reach(run: RunData, column: str) -> tuple[float, float] | None:
-    """Return where the signal lives in the window: the 1st and 99th percentile of its bin means."""
+    """Return the range of the signal in the window: the 1st and 99th percentile of its bin means."""
     if column not in run.signals:
         return None
     inside, _ = bins_inside(run.signals, run.window_s)
@@ -117,11 +117,11 @@ def period_text(run: RunData, signal: str) -> str:
 def swing_title(
     runs: Sequence[Shown], subject: str, column: str, signal: str, *, scale: float = 1.0, unit: str = ""
 ) -> str:
-    """Say between what values the widest and the calmest candidate move."""
-    found = [(s, r) for s in runs if (r := reach(s.run, column)) is not None]
-    if not found:
+    """Return a title with the range of the candidate that moves most, and of the one that moves least."""
+    ranges = [(s, r) for s in runs if (r := reach(s.run, column)) is not None]
+    if not ranges:
         return f"{subject}: nothing recorded in the window"
-    found.sort(key=lambda pair: pair[1][0] - pair[1][1])
+    ranges.sort(key=lambda pair: pair[1][0] - pair[1][1])
 
     def phrase(s: Shown, ends: tuple[float, float]) -> str:
         low, high = (plain(scale * end) for end in ends)
@@ -129,11 +129,11 @@ def swing_title(
             return f"{s.name} holds {low}{unit}"
         return f"{s.name} moves between {low} and {high}{unit}{period_text(s.run, signal)}"
 
-    ends = {tuple(plain(scale * end) for end in r) for _, r in found}
-    if len(found) > 1 and len(ends) == 1:
+    ends = {tuple(plain(scale * end) for end in r) for _, r in ranges}
+    if len(ranges) > 1 and len(ends) == 1:
         low, high = ends.pop()
         return f"{subject}: every candidate " + (
             f"holds {low}{unit}" if low == high else f"moves between {low} and {high}{unit}"
         )
-    widest = phrase(*found[0])
-    return f"{subject}: {widest}" + (f"; {phrase(*found[-1])}" if len(found) > 1 else "")
+    widest = phrase(*ranges[0])
+    return f"{subject}: {widest}" + (f"; {phrase(*ranges[-1])}" if len(ranges) > 1 else "")

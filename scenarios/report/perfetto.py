@@ -1,4 +1,4 @@
-"""A run as a Chrome JSON trace, which Perfetto (ui.perfetto.dev) opens: workers as processes, turns as slices.
+"""Export a run as a Chrome JSON trace for Perfetto (ui.perfetto.dev): workers as processes, turns as slices.
 
 Format: the Trace Event Format of the Chromium project. Slices that share a thread must nest, so turns that overlap on
 one worker lie on lanes; a turn takes the lowest lane that is free. Timestamps are microseconds.
@@ -19,7 +19,7 @@ from scenarios.run.record import RunData
 from scenarios.writing import atomic_write
 
 COUNTERS = ("decode_occupancy_ratio", "ready_turns", "backlog_turns", "in_flight_turns", "workers_active")
-DOOR = -1
+NO_WORKER = -1
 
 
 class Stage(NamedTuple):
@@ -33,7 +33,7 @@ class Stage(NamedTuple):
 
 
 STAGES = (
-    Stage("waiting", "door", None, "arrived_s", "released_s"),
+    Stage("waiting", "admission queue", None, "arrived_s", "released_s"),
     Stage("fill", "fill worker", "fill_worker", "fill_started_s", "filled_s"),
     Stage("ready", "ready buffer", None, "filled_s", "joined_s"),
     Stage("decode", "decode worker", "decode_worker", "joined_s", "ended_s"),
@@ -78,22 +78,25 @@ def _slices(run: RunData, stage: Stage, order: int) -> Iterator[dict[str, Any]]:
     turns = run.turns[run.turns[stage.begins].notna()]
     if stage.worker is not None:
         turns = turns[turns[stage.worker] >= 0]
-    workers = turns[stage.worker].to_numpy() if stage.worker is not None else np.full(len(turns), DOOR)
+    workers = turns[stage.worker].to_numpy() if stage.worker is not None else np.full(len(turns), NO_WORKER)
     for worker in np.unique(workers).tolist():
         pid = (order + 1) * 1_000_000 + worker + 1
-        yield _name(pid, stage.place if worker == DOOR else f"{stage.place} {worker}")
+        yield _name(pid, stage.place if worker == NO_WORKER else f"{stage.place} {worker}")
         yield {"ph": "M", "pid": pid, "name": "process_sort_index", "args": {"sort_index": pid}}
         yield from _worker_slices(turns[workers == worker], stage, pid, run.window_s[1])
 
 
 def _worker_slices(turns: pd.DataFrame, stage: Stage, pid: int, last_s: float) -> Iterator[dict[str, Any]]:
-    own = turns.sort_values([stage.begins, "turn_id"], kind="stable")
-    begins = own[stage.begins].to_numpy(dtype=float)
+    ordered = turns.sort_values([stage.begins, "turn_id"], kind="stable")
+    begins = ordered[stage.begins].to_numpy(dtype=float)
     # What had not ended in this stage lasted until the turn's end, or the run's.
     ends = (
-        own[stage.ends].fillna(own["ended_s"]).fillna(max(last_s, float(begins.max(initial=0.0)))).to_numpy(dtype=float)
+        ordered[stage.ends]
+        .fillna(ordered["ended_s"])
+        .fillna(max(last_s, float(begins.max(initial=0.0))))
+        .to_numpy(dtype=float)
     )
-    columns = (own[name].tolist() for name in ("turn_id", "class", "prompt_tokens", "output_tokens", "outcome"))
+    columns = (ordered[name].tolist() for name in ("turn_id", "class", "prompt_tokens", "output_tokens", "outcome"))
     for begin, end, lane, turn, kind, prompt, output, outcome in zip(
         begins.tolist(), ends.tolist(), lanes(begins, ends).tolist(), *columns
     ):

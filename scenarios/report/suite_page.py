@@ -1,4 +1,4 @@
-"""The suite as one table in the terminal, and as one page that opens from disk."""
+"""The table of the suite for the terminal, and the same as an HTML page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a sweep: a map of measured verdicts, theory's boundary over it; opened from disk."""
+"""The page of a sweep: a map of measured verdicts with the boundary that theory predicts, as one HTML file."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ WORDS = (
     "limit_cycle",
     "unbounded",
 )
-# From calm to broken, told apart in brightness as well as in hue.
+# From calm to unstable, different in brightness as well as in hue.
 COLOURS = ("#d9dbe0", "#8fd3b0", "#bdbdbd", "#ffe08a", "#f6a860", "#9db7e8", "#c084c8", "#d1495b", "#4a1c2b")
 
 
-def sweep_figure(found: Sweep) -> Any:  # plotly publishes no types
+def sweep_figure(sweep: Sweep) -> Any:  # plotly publishes no types
     """Return the picture: a line of utilisation and words for one axis, a map for two (further axes at their first).
 
-    The boundary is where theory's own word changes between steady and a cycle; on a one-axis sweep it is a line.
+    The boundary is where the verdict of theory changes between steady and a cycle; on a one-axis sweep it is a line.
     """
-    return _map(found) if len(found.axes) > 1 else _line(found)
+    return _map(sweep) if len(sweep.axes) > 1 else _line(sweep)
 
 
-def _line(found: Sweep) -> Any:
-    axis = found.axes[0]
+def _line(sweep: Sweep) -> Any:
+    axis = sweep.axes[0]
     figure = frame(1, 1, height=380)
     x = list(axis.values)
-    words = [point.measured["verdict"] for point in found.points]
+    words = [point.measured["verdict"] for point in sweep.points]
     figure.add_scatter(
         x=x,
-        y=[point.measured["amplitude_ratio"] for point in found.points],
+        y=[point.measured["amplitude_ratio"] for point in sweep.points],
         mode="lines+markers",
         line={"color": "#8a8f98", "width": 1},
         marker={"size": 11, "color": [COLOURS[WORDS.index(word)] for word in words], "line": {"width": 1}},
         text=[word.replace("_", " ") for word in words],
         hovertemplate="%{x:.4g}: %{text}, swing %{y:.3f}<extra></extra>",
     )
-    cycles = [_cycles(point.expected) for point in found.points]
-    for one, two, a, b in zip(x, x[1:], cycles, cycles[1:]):
-        if None not in (a, b) and a != b:
-            at = (one * two) ** 0.5 if axis.log else (one + two) / 2
+    cycles = [_cycles(point.expected) for point in sweep.points]
+    for left, right, left_cycles, right_cycles in zip(x, x[1:], cycles, cycles[1:]):
+        if None not in (left_cycles, right_cycles) and left_cycles != right_cycles:
+            at = (left * right) ** 0.5 if axis.log else (left + right) / 2
             figure.add_vline(x=at, line_dash="dash", annotation_text="theory")
     figure.update_xaxes(title_text=axis.label, type="log" if axis.log else "linear")
     figure.update_yaxes(title_text="swing / scale", rangemode="tozero")
@@ -76,16 +76,16 @@ def _beyond(expected: Any) -> float | None:
     return float(np.log(ratio)) if ratio else (1.0 if cycles else -1.0)
 
 
-def _map(found: Sweep) -> Any:
-    across, up = found.axes[0], found.axes[1]
-    shape = tuple(len(axis.values) for axis in found.axes)
+def _map(sweep: Sweep) -> Any:
+    across, up = sweep.axes[0], sweep.axes[1]
+    shape = tuple(len(axis.values) for axis in sweep.axes)
 
     def table(pick: Any) -> Any:
-        whole = np.array([pick(point) for point in found.points], dtype=object).reshape(shape)
-        return whole.reshape(shape[0], shape[1], -1)[:, :, 0].T
+        grid = np.array([pick(point) for point in sweep.points], dtype=object).reshape(shape)
+        return grid.reshape(shape[0], shape[1], -1)[:, :, 0].T
 
     code = table(lambda p: WORDS.index(p.measured["verdict"])).astype(float)
-    told = table(
+    labels = table(
         lambda p: (
             f"{p.measured['verdict'].replace('_', ' ')}, "
             + ("no period" if p.measured["period_s"] is None else f"period {p.measured['period_s']:.4g} s")
@@ -102,7 +102,7 @@ def _map(found: Sweep) -> Any:
         x=list(across.values),
         y=list(up.values),
         z=code,
-        text=told,
+        text=labels,
         zmin=-0.5,
         zmax=len(WORDS) - 0.5,
         colorscale=steps,
@@ -127,12 +127,12 @@ def _map(found: Sweep) -> Any:
     return figure
 
 
-def write_sweep(found: Sweep, title: str, path: Path) -> Path:
+def write_sweep(sweep: Sweep, title: str, path: Path) -> Path:
     """Write the page and return its path."""
-    figure = sweep_figure(found)
+    figure = sweep_figure(sweep)
     body = figure.to_html(full_html=False, include_plotlyjs=False, div_id="sweep-map", config=CONFIG)
     note = (
-        f"Verdict of {found.signal} for candidate {found.candidate}, measured at {len(found.points)} points. "
+        f"Verdict of {sweep.signal} for candidate {sweep.candidate}, measured at {len(sweep.points)} points. "
         "The dashed line is where theory expects a cycle to begin."
     )
     page = (

@@ -1,4 +1,4 @@
-"""The verdicts of several candidates as one table in the terminal."""
+"""Tables for the terminal: the verdicts of several candidates, fitted to its width."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GOOD, BAD, MIXED = "green", "red", "yellow"
 DROPPED = ("TPOT p50 / p99", "TTFT p50 / p99", "goodput", "E2E p50 / p99", "theory")
 WORDS = {"verdict": 17, "theory": 17}
 GAP, EDGES = 2, 2
-# A ripple that costs less than this is worth a word and no alarm.
+# A ripple that costs less than this is shown, but not in red.
 HARMLESS_PERCENT = 2
 
 
@@ -71,7 +71,7 @@ def fitted(
     Parameters
     ----------
     headings, lines
-        The first column names what a line is about; nothing in it is parted.
+        The first column names what a line is about; its text is not wrapped.
     style
         Gives the style of a cell by the number of its line, its heading and its text.
     dropped
@@ -81,7 +81,7 @@ def fitted(
     title, width
         As for `verdict_table`.
     """
-    left_out = _too_many(headings, lines, dropped, words, width or rich.get_console().width)
+    left_out = _columns_left_out(headings, lines, dropped, words, width or rich.get_console().width)
     caption = f"left out for want of width: {', '.join(left_out)}" if left_out else None
     table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True)
     table.title_justify = table.caption_justify = "left"
@@ -96,7 +96,7 @@ def fitted(
 
 
 class _Cell:
-    """A cell that parts no number from its unit where it wraps; rich would break at a no-break space too."""
+    """A cell that keeps a number with its unit where it wraps; rich would break at a no-break space too."""
 
     def __init__(self, text: str, style: str) -> None:
         self.text = text.replace(" %", "\N{NO-BREAK SPACE}%").replace(" s,", "\N{NO-BREAK SPACE}s,")
@@ -115,7 +115,7 @@ class _Cell:
         yield Text("\n".join(lines), style=self.style)
 
 
-def _too_many(
+def _columns_left_out(
     headings: Sequence[str],
     lines: Sequence[Sequence[str]],
     dropped: Sequence[str],
@@ -124,8 +124,8 @@ def _too_many(
 ) -> list[str]:
     needed = {}
     for i, heading in enumerate(headings):
-        said = "\n".join([heading.replace(" p50", "\n"), *(line[i] for line in lines)])
-        longest = max(len(part) for part in said.split("\n"))
+        text = "\n".join([heading.replace(" p50", "\n"), *(line[i] for line in lines)])
+        longest = max(len(part) for part in text.split("\n"))
         needed[heading] = min(longest, words.get(heading, longest)) + GAP
     left_out: list[str] = []
     for heading in dropped:

@@ -1,4 +1,4 @@
-"""The terminal that tables are printed on: what users wrote is shown as it stands, never read as markup."""
+"""The console for tables: text of users is printed literally, never read as markup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trace's description in the terminal."""
+"""Print the description of a trace in the terminal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def short(value: float) -> str:
 
 
 def print_description(figures: Mapping[str, Any]) -> None:
-    """Print an inspection: what it is, marginals, hit and new tokens, arrivals, dirt."""
+    """Print an inspection: what it is, marginals, hit and new tokens, arrivals, repairs."""
     show = terminal()
     streams = ", ".join(f"{count} {name}" for name, count in figures["streams"].items())
     blocks = ", ".join(str(b) for b in figures["block_tokens"])
@@ -58,8 +58,8 @@ def _marginals(quantiles: Mapping[str, Mapping[str, float]]) -> Table:
     shown = COLUMNS if terminal().width >= WIDE else tuple(c for c in COLUMNS if c not in ("p25", "p75"))
     for column in shown:
         table.add_column(column, justify="right", no_wrap=True)
-    for name, found in quantiles.items():
-        table.add_row(words(name), *(short(found[column]) for column in shown))
+    for name, row in quantiles.items():
+        table.add_row(words(name), *(short(row[column]) for column in shown))
     return table
 
 
@@ -81,8 +81,10 @@ def _print_hit(figures: Mapping[str, Any]) -> None:
         f"{percent(new['requests_for_half_ratio'])} of the requests bring half of them; "
         f"{new['large_drops']} drops of 64 k or more from near the peak"
     )
-    for name, found in new["breaks"].items():
-        show.print(f"  {name}: {found['events']}, {plain(found['mean_new_tokens'])} new tokens each")
+    for name, figures_of_break in new["breaks"].items():
+        show.print(
+            f"  {name}: {figures_of_break['events']}, {plain(figures_of_break['mean_new_tokens'])} new tokens each"
+        )
 
 
 def _print_arrivals(arrivals: Mapping[str, Any]) -> None:

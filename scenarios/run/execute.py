@@ -1,4 +1,4 @@
-"""Run one candidate of a scenario on one seed, and say what came of it."""
+"""Run one candidate of a scenario on one seed, judge the record and summarise it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from scenarios.errors import UserError, nearest
 from scenarios.run import logged, metrics
 from scenarios.run.kv import TierWatch, kv_figures
 from scenarios.run.load import load
-from scenarios.run.plant_estimate import measured
+from scenarios.run.plant_estimate import estimated_plant
 from scenarios.run.pools import PoolWatch, Times, stranded, swing
 from scenarios.run.progress import Progress, watch
 from scenarios.run.record import RunData, RunFolder
@@ -43,7 +43,7 @@ from scenarios.workloads.player import Counted
 
 @dataclass
 class Ended:
-    """What the simulated span left behind, beside its record."""
+    """What a simulation returns beside its record."""
 
     why: str
     end_s: float
@@ -77,14 +77,14 @@ def run(
     rate : float, optional
         Run on the real clock at this many seconds a second; None: on the virtual clock.
     progress : callable, optional
-        Told of simulated time and turns, now and then.
+        Called with simulated time and turns, 200 times over the horizon.
 
     Raises
     ------
     UserError
         No such candidate, or the folder exists.
     """
-    names = [one.name for one in scenario.candidates]
+    names = [each.name for each in scenario.candidates]
     name = names[0] if candidate is None else candidate
     if name not in names:
         raise UserError(f"no candidate {name}{nearest(name, names)}; there are {', '.join(names)}")
@@ -140,70 +140,70 @@ def _simulate(
         return Ended("horizon", scenario.horizon_s, time.process_time() - began)
 
     async def main(clock: Any) -> Ended:  # Any: a VirtualClock or a RealClock
-        made, source = assemble.orchestrator(scenario, candidate, seed, clock, sink)
+        orchestrator, source = assemble.orchestrator(scenario, candidate, seed, clock, sink)
         if progress is not None:
-            watch(clock, made.ledger, scenario.horizon_s, progress)
-        tiers = made.plant.tiers if isinstance(made.plant, Cluster) else None
+            watch(clock, orchestrator.ledger, scenario.horizon_s, progress)
+        tiers = orchestrator.plant.tiers if isinstance(orchestrator.plant, Cluster) else None
         pool_watch = (
-            PoolWatch(clock, made.plant.pools, made.worker_seconds, scenario.warmup_s)
-            if isinstance(made.plant, Cluster)
+            PoolWatch(clock, orchestrator.plant.pools, orchestrator.worker_seconds, scenario.warmup_s)
+            if isinstance(orchestrator.plant, Cluster)
             else None
         )
         tier_watch = None if tiers is None else TierWatch(clock, tiers, scenario.warmup_s)
         start = time.process_time()
-        why = await made.run()
+        why = await orchestrator.run()
         ended = Ended(why, clock.now(), time.process_time() - start, conversations.facts(scenario))
         ended.notes = {
-            "conservation": made.ledger.equation(),
-            "control_ticks": made.loops.ticks,
-            "samples_dropped": made.telemetry.dropped,
+            "conservation": orchestrator.ledger.equation(),
+            "control_ticks": orchestrator.loops.ticks,
+            "samples_dropped": orchestrator.telemetry.dropped,
             "reconfigurations": {
-                "count": made.roster.flips,
-                "flaps": made.roster.flaps,
-                "reversals": made.roster.reversals,
-                "refused": made.roster.refused,
-                "rolled_back": made.roster.rolled_back,
-                "drain_s": made.roster.drain_s,
-                "dead_s": made.roster.dead_s,
-                "moved_turns": made.handover.moved_turns,
-                "refilled_turns": made.handover.refilled_turns,
+                "count": orchestrator.roster.flips,
+                "flaps": orchestrator.roster.flaps,
+                "reversals": orchestrator.roster.reversals,
+                "refused": orchestrator.roster.refused,
+                "rolled_back": orchestrator.roster.rolled_back,
+                "drain_s": orchestrator.roster.drain_s,
+                "dead_s": orchestrator.roster.dead_s,
+                "moved_turns": orchestrator.handover.moved_turns,
+                "refilled_turns": orchestrator.handover.refilled_turns,
             },
-            "worker_seconds": made.worker_seconds(),
+            "worker_seconds": orchestrator.worker_seconds(),
         }
         if isinstance(source, Counted):
             ended.notes["workload"] = source.statistics()
         ended.kv = None if tier_watch is None else tier_watch.gained()
-        if pool_watch is not None and isinstance(made.plant, Cluster):
-            ended.pools = (pool_watch.gained(), made.plant.pools)
+        if pool_watch is not None and isinstance(orchestrator.plant, Cluster):
+            ended.pools = (pool_watch.gained(), orchestrator.plant.pools)
         return ended
 
     try:
         return run_virtual(main) if rate is None else run_real(main, rate)
-    except BaseExceptionGroup as group:  # the task group's wrapping says nothing to a user
-        mistake: BaseException = group
-        while isinstance(mistake, BaseExceptionGroup):
-            mistake = mistake.exceptions[0]
-        if isinstance(mistake, UserError):
-            raise mistake from None
+    except BaseExceptionGroup as group:  # a user needs the error inside the task group's wrapping
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        if isinstance(error, UserError):
+            raise error from None
         raise
 
 
 def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, data: RunData) -> RunData:
     """Add verdicts, summary and manifest to a raw record."""
-    own = plants.declared(scenario)
+    declared = plants.declared(scenario)
     end_s = min(ended.end_s, scenario.horizon_s)
     window_s = (min(scenario.warmup_s, end_s), end_s)
     began = time.process_time()
     endless = isinstance(scenario.workload, SaturatedWorkload)
-    slots = own.slots if own is not None else _mean_slots(data)
+    slots = declared.slots if declared is not None else _mean_slots(data)
     open_loop = isinstance(scenario.workload, PoissonWorkload | StepWorkload | ReplayWorkload)
     verdicts = judge_run(
         data.signals,
         slots=slots,
-        service_per_s=None if own is None else own.service_per_s,
+        service_per_s=None if declared is None else declared.service_per_s,
         warmup_s=window_s[0],
         horizon_s=window_s[1],
-        transit_s=_transit_s(data, window_s) if own is None else own.transit_s,
+        transit_s=_transit_s(data, window_s) if declared is None else declared.transit_s,
         inputs={"arrivals": "arrival_per_s"} if open_loop else {},
         latencies=_latencies(data, window_s),
     )
@@ -217,7 +217,7 @@ def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, d
     retired = summary["counts"]["retired"]
     gpus = plants.gpus_by_configuration(scenario)
     worker_seconds = ended.notes.get("worker_seconds") or {"decode": end_s}
-    whole = {
+    full_summary = {
         "candidate": candidate.name,
         "scenario": scenario.title,
         "seed": seed,
@@ -227,7 +227,7 @@ def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, d
         "gpu_hours": metrics.gpu_hours({k: v for k, v in worker_seconds.items() if k in gpus}, gpus),
         "reconfigurations": ended.notes.get("reconfigurations"),
         "kv": None if ended.kv is None else kv_figures(ended.kv, data.signals, window_s),
-        "measured": measured(data.turns, data.signals, window_s),
+        "measured": estimated_plant(data.turns, data.signals, window_s),
         "pools": swing(data.signals, window_s, verdicts),
         "stranded": None if ended.pools is None else stranded(*ended.pools, data.signals, window_s),
         "warnings": loop_separation.warnings(scenario, candidate),
@@ -245,19 +245,19 @@ def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, d
         "notes": ended.notes,
         "environment": environment(),
     }
-    return replace(data, verdicts=verdicts, summary=whole, meta=meta, scenario_toml=to_toml(scenario))
+    return replace(data, verdicts=verdicts, summary=full_summary, meta=meta, scenario_toml=to_toml(scenario))
 
 
 def environment() -> dict[str, str]:
-    """Return the versions that a run was made with."""
+    """Return the versions of Python and of the packages."""
     packages = ("steadyflow", "numpy", "scipy", "pandas", "pyarrow")
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for name in packages:
         try:
-            found[name] = metadata.version(name)
+            versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            versions[name] = "not installed"
+    return versions
 
 
 def _mean_slots(data: RunData) -> float:

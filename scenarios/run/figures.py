@@ -1,4 +1,4 @@
-"""Drawing what both a run's own plot and the report need: colours, honest thinning, a line with its band.
+"""Drawing shared by a run's plot and the report: colours, thinning that keeps extremes, a line with its band.
 
 Thinning keeps the extremes: bins are gathered in groups, the line is the group's mean and the band runs from the
 group's least minimum to its greatest maximum, so a fast chatter stays visible at any width.
@@ -61,8 +61,8 @@ def thin(t: Floats, mean: Floats, low: Floats, high: Floats, points: int = POINT
         known = np.isfinite(grouped)
         number = known.sum(axis=1)
         total = np.where(known, grouped, 0.0).sum(axis=1)
-        found: Floats = np.divide(total, number, out=np.full(len(number), np.nan), where=number > 0)
-        return found
+        means: Floats = np.divide(total, number, out=np.full(len(number), np.nan), where=number > 0)
+        return means
 
     least, greatest = np.fmin.reduce(groups(low), axis=1), np.fmax.reduce(groups(high), axis=1)
     return average(t), average(mean), least, greatest
@@ -123,7 +123,7 @@ def line_and_band(
 
 
 def shade_warm_up(figure: Any, run: RunData) -> None:  # plotly publishes no types
-    """Grey out what the verdict does not look at."""
+    """Grey out the warm-up, which is not judged."""
     figure.add_vrect(
         x0=0, x1=run.window_s[0], fillcolor="#808080", opacity=0.14, line_width=0, layer="below", row="all", col="all"
     )

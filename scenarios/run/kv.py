@@ -1,4 +1,4 @@
-"""The `kv` block of a run's summary: what the tiers of KV state did in the window.
+"""The `kv` block of a run's summary: hits, moves, evictions and levels of the KV tiers in the window.
 
 The plant's figures are sums since the start, so those of the window are what they grew by from the end of the warm-up
 to the end of the run. Levels are means over the window's bins.

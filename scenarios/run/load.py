@@ -1,4 +1,4 @@
-"""Read a run's folder. One that lacks some of what the rest relies on is refused, by file and by name."""
+"""Read a run's folder, and refuse one whose files lack a column or a field, naming both."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def load(path: Path) -> RunData:
         if not (path / "events.jsonl.zst").stat().st_size:
             raise UserError(f"{path / 'events.jsonl.zst'}: is empty; run the scenario again")
     except FileNotFoundError:
-        raise UserError(f"{path / name}: is missing: the record is not whole; run the scenario again") from None
+        raise UserError(f"{path / name}: is missing: the record is incomplete; run the scenario again") from None
     except (OSError, ValueError, EOFError, zstandard.ZstdError, pa.ArrowException) as error:
         raise UserError(f"{path / name}: cannot be read: {str(error).splitlines()[0]}") from error
     columns = {
@@ -75,8 +75,8 @@ def load(path: Path) -> RunData:
 
 
 def _verdict(signal: str, fields: dict[str, Any], curves: pd.DataFrame) -> RecordedVerdict:
-    own = curves[curves["signal"] == signal]
-    acf, spectrum = own[own["curve"] == "acf"], own[own["curve"] == "spectrum"]
+    of_signal = curves[curves["signal"] == signal]
+    acf, spectrum = of_signal[of_signal["curve"] == "acf"], of_signal[of_signal["curve"] == "spectrum"]
     return RecordedVerdict(
         **{name: fields[name] for name in JSON_FIELDS},
         acf_lags_s=acf["x"].to_numpy(),
@@ -118,21 +118,21 @@ def _refuse_damaged(
         Of each table, the columns that it has and those that it must have.
     scenario_toml : str
     """
-    _holds(path / "manifest.json", meta, ("candidate", "title", "question"), str)
+    _require(path / "manifest.json", meta, ("candidate", "title", "question"), str)
     file = path / "verdict.json"
-    _holds(file, judged, ("summary", "verdict"), dict)
-    _holds(file, judged["summary"], SUMMARY, object, "summary.")
+    _require(file, judged, ("summary", "verdict"), dict)
+    _require(file, judged["summary"], SUMMARY, object, "summary.")
     for signal, fields in judged["verdict"].items():
-        _holds(file, fields, JSON_FIELDS, object, f"verdict.{signal}.")
+        _require(file, fields, JSON_FIELDS, object, f"verdict.{signal}.")
     for name, (there, wanted) in columns.items():
-        _holds(path / name, dict.fromkeys(there), wanted, object)
+        _require(path / name, dict.fromkeys(there), wanted, object)
     try:
         tomllib.loads(scenario_toml)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path / 'scenario.toml'}: not valid TOML: {error}") from error
 
 
-def _holds(file: Path, value: Any, keys: Iterable[str], kind: type, before: str = "") -> None:  # Any: what JSON holds
+def _require(file: Path, value: Any, keys: Iterable[str], kind: type, before: str = "") -> None:  # Any: what JSON holds
     for key in keys:
         if not isinstance(value, dict) or key not in value or not isinstance(value[key], kind):
             raise UserError(f"{file}: lacks {before}{key}: damaged, or by another version; run the scenario again")

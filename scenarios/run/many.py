@@ -16,7 +16,7 @@ Summary = dict[str, Any]  # Any: the object of `run --json`
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One run to make; `key` comes back with its summary."""
+    """One run to do; `key` comes back with its summary."""
 
     key: Hashable
     scenario: Scenario
@@ -28,12 +28,12 @@ def run_many(jobs: Sequence[Job], processes: int = 1) -> Iterator[tuple[Hashable
     """Yield (key, summary) in the order in which the runs end; nothing is recorded on disk."""
     if processes <= 1 or len(jobs) <= 1:
         for job in jobs:
-            yield _made(job)
+            yield _run_job(job)
         return
     with process_pool(processes) as pool:
-        for future in as_completed([pool.submit(_made, job) for job in jobs]):
+        for future in as_completed([pool.submit(_run_job, job) for job in jobs]):
             yield future.result()
 
 
-def _made(job: Job) -> tuple[Hashable, Summary]:
+def _run_job(job: Job) -> tuple[Hashable, Summary]:
     return job.key, dict(run(job.scenario, job.candidate, seed=job.seed).summary)

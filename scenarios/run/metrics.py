@@ -1,4 +1,4 @@
-"""From a run's tables to the numbers of its summary. Only the window counts: what lies outside it is never averaged in.
+"""Compute the numbers of a run's summary from its tables. Only the window counts; nothing outside it is averaged.
 
 The window runs from the end of the warm-up to the horizon. Levels are averaged over the bins that lie wholly inside
 it; latencies are those of first tokens and of endings inside it; `counts` alone are of the whole run, so that
@@ -26,7 +26,7 @@ ENDS = ("rejected", "failed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """What a service class promises; None: nothing."""
+    """The latency objectives of a service class; None: no objective."""
 
     ttft_s: float | None = None
     tpot_s: float | None = None
@@ -49,21 +49,21 @@ def summarize(
     window_s
         First and last second that count.
     endless_work
-        The workload keeps turns waiting by construction, so the line at the door says nothing of the pool.
+        The workload keeps turns waiting by construction, so the admission queue says nothing about the pool.
     objectives
-        By class; a class that is not named promises nothing, and every retired turn of it counts as good.
+        By class; a class that is not named has no objective, and every retired turn of it counts as good.
     """
     objectives = objectives or {}
-    # Words as numbers into a short list: a million turns are then compared by number.
+    # As categories, a million turns are compared by number.
     turns = turns.assign(**{name: turns[name].astype("category") for name in ("class", "outcome")})
     names = sorted({*objectives, *map(str, turns["class"].cat.categories)})
     by_class = {}
     for name in names:
-        own = turns[_is(turns["class"], name)]
+        turns_of_class = turns[_is(turns["class"], name)]
         by_class[name] = {
-            "counts": counts(own),
-            "latency": latency(own, window_s),
-            "goodput": goodput(own, window_s, objectives),
+            "counts": counts(turns_of_class),
+            "latency": latency(turns_of_class, window_s),
+            "goodput": goodput(turns_of_class, window_s, objectives),
             "objectives": asdict(objectives.get(name, Objective())),
         }
     return {
@@ -91,9 +91,9 @@ def bins_inside(signals: pd.DataFrame, window_s: Window) -> tuple[NDArray[np.boo
 def flow(signals: pd.DataFrame, window_s: Window, *, endless_work: bool = False) -> dict[str, Any]:
     """Return how well the decode pool was kept fed.
 
-    `starved_ratio` is the share of the window, by bins, in which the pool was under 0.9 N while work waited at the
-    door. `fed` is `saturated` when the pool is full and work still waits (unless the work is endless by construction),
-    `starved` when it starves for more than a twentieth of the window, else `fed`.
+    `starved_ratio` is the share of the window, by bins, in which the pool was under 0.9 N while work waited for
+    admission. `fed` is `saturated` when the pool is full and work still waits (unless the work is endless by
+    construction), `starved` when it starves for more than a twentieth of the window, else `fed`.
     """
     inside, widths = bins_inside(signals, window_s)
     w = widths[inside]
@@ -133,8 +133,8 @@ def quantiles(values: Floats) -> dict[str, float | None]:
     """Return p50, p90 and p99; None each where there is nothing."""
     if not len(values):
         return dict.fromkeys(QUANTILES)
-    found = np.quantile(values, list(QUANTILES.values()))
-    return {name: float(value) for name, value in zip(QUANTILES, found)}
+    values_at = np.quantile(values, list(QUANTILES.values()))
+    return {name: float(value) for name, value in zip(QUANTILES, values_at)}
 
 
 def turn_latencies(turns: pd.DataFrame) -> dict[str, Floats]:
@@ -185,16 +185,16 @@ def goodput(turns: pd.DataFrame, window_s: Window, objectives: Mapping[str, Obje
     good = _is(turns["outcome"], "retired")
     times = turn_latencies(turns)
     for name, objective in objectives.items():
-        own = _is(turns["class"], name)
+        of_class = _is(turns["class"], name)
         for limit_s, taken_s in ((objective.ttft_s, times["ttft_s"]), (objective.tpot_s, times["tpot_s"])):
             if limit_s is not None:
-                good &= ~(own & (taken_s > limit_s))
+                good &= ~(of_class & (taken_s > limit_s))
     met = int((good & ended).sum())
     return {"ratio": met / int(ended.sum()) if ended.any() else None, "turns_per_s": met / span}
 
 
 def counts(turns: pd.DataFrame) -> dict[str, int]:
-    """Count the whole run's turns; `in_flight` has arrived and not ended, `waiting` is the part still at the door."""
+    """Count the whole run's turns; `in_flight` has arrived and not ended, `waiting` is the part not yet admitted."""
     ends = turns["outcome"].value_counts()
     number = {str(word): int(n) for word, n in ends.items()}
     rejected, failed = (sum(n for word, n in number.items() if word.startswith(f"{end}:")) for end in ENDS)
@@ -211,7 +211,7 @@ def counts(turns: pd.DataFrame) -> dict[str, int]:
 
 
 def fluid_counts(signals: pd.DataFrame) -> dict[str, float]:
-    """Count from the bins of a plant without turns; the numbers need not be whole."""
+    """Count from the bins of a plant without turns; the numbers need not be integers."""
     total = {
         name: float(signals[name].sum()) if name in signals else 0.0 for name in ("arrived_turns", "retired_turns")
     }

@@ -1,4 +1,4 @@
-"""What a run says of its own plant, in the theory's terms: slots, dead time, residence and their ratio."""
+"""Estimate a plant from a run of it, in the terms of the theory: slots, dead time, residence and their ratio."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 RANKS = 20
-"""How many dead times stand for all: a gate's predicted period differs by 2 % from that of 40."""
+"""How many dead times represent all: a gate's predicted period differs by 2 % from that of 40."""
 
 
-def measured(turns: pd.DataFrame, signals: pd.DataFrame, window_s: tuple[float, float]) -> dict[str, Any] | None:
-    """Return the plant as the turns that retired in the window met it; None where none did.
+def estimated_plant(turns: pd.DataFrame, signals: pd.DataFrame, window_s: tuple[float, float]) -> dict[str, Any] | None:
+    """Return the plant as seen by the turns that retired in the window; None where none did.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def measured(turns: pd.DataFrame, signals: pd.DataFrame, window_s: tuple[float, 
         `slots` (mean), `dead_time_s` (release to first token, mean), `dead_times_s` (the same of the turns at `RANKS`
         equally spaced ranks, from the quickest to the slowest), `residence_s` (joining the batch to the last
         token, mean), `dead_time_ratio` (their quotient), `arrival_per_s`, and `backlogged_ratio`: the share of the
-        window's bins in which work waited at the door throughout.
+        window's bins in which work waited for admission throughout.
     """
     if not len(turns) or window_s[1] <= window_s[0]:  # the source may run dry before the warm-up is over
         return None

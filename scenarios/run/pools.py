@@ -1,13 +1,13 @@
-"""What fill and decode do to each other: loads that swing against each other, and capacity stranded beside work.
+"""Figures of fill and decode pools: loads that swing against each other, and capacity idle while work waits.
 
-Stranded (E17, E19), as shares of all that was paid for in the window:
+Stranded capacity, as shares of all that was paid for in the window:
 
     compute    worker-seconds in which no new token was being computed
     bandwidth  worker-seconds in which no decode step ran (a step is a scan of weights and KV state)
-    decode     decode slots idle while turns stood in line for a fill worker
-    fill       fill workers idle while filled turns stood in line for decode
+    decode     decode slots idle while turns waited for a fill worker
+    fill       fill workers idle while filled turns waited for decode
 
-A pass that mixes a chunk with a batch is divided: its step as if it were alone, the rest to the chunk.
+A pass that mixes a chunk with a batch is divided: the time of the step alone, and the rest for the chunk.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def swing(signals: pd.DataFrame, window_s: Window, verdicts: Mapping[str, Signal
     )
     if len(fill) < 2 or not fill.mean() > 0.0 or not decode.mean() > 0.0:
         return None
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "fill_swing_ratio": float(fill.std() / fill.mean()),
         "decode_swing_ratio": float(decode.std() / decode.mean()),
         "period_s": None,
@@ -139,10 +139,10 @@ def swing(signals: pd.DataFrame, window_s: Window, verdicts: Mapping[str, Signal
     cycle = verdicts.get("in_flight_turns")
     start = signals["t_s"].to_numpy(dtype=float)
     if cycle is None or not cycle.oscillates or cycle.period_s is None or len(start) < 2:
-        return found
+        return figures
     step_s = float(start[1] - start[0])
     segment = min(round(4 * cycle.period_s / step_s), len(fill) // 3)
     frequency, cross = signal.csd(signal.detrend(fill), signal.detrend(decode), fs=1.0 / step_s, nperseg=segment)
     at = int(np.argmin(np.abs(frequency - 1.0 / cycle.period_s)))
     behind_deg = float(-np.degrees(np.angle(cross[at])) % 360.0)
-    return found | {"period_s": cycle.period_s, "behind_deg": behind_deg}
+    return figures | {"period_s": cycle.period_s, "behind_deg": behind_deg}

@@ -1,4 +1,4 @@
-"""Processes for many runs, that end with the one who asked for them."""
+"""A pool of processes for many runs; it ends with the process that started it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from multiprocessing import resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
 
 
-class _Deaf(SpawnProcess):
-    """A process that never hears Ctrl-C, from its first instant on: its parent does, and ends it."""
+class _InterruptBlocked(SpawnProcess):
+    """A process with SIGINT blocked from its start: Ctrl-C reaches the parent, which terminates it."""
 
     def start(self) -> None:
         # The tracker unblocks the signal when it starts, so it must be there before.
@@ -23,17 +23,17 @@ class _Deaf(SpawnProcess):
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class _DeafContext(SpawnContext):
-    Process = _Deaf
+class _InterruptBlockedContext(SpawnContext):
+    Process = _InterruptBlocked
 
 
 @contextmanager
 def processes(count: int) -> Iterator[ProcessPoolExecutor]:
-    """Yield a pool of processes; an error or an interrupt in the block ends them at once, whatever they were doing.
+    """Yield a pool of processes; an error or an interrupt in the block terminates them at once.
 
     Spawned, not forked: the parent may hold threads of pyarrow's, which do not survive a fork.
     """
-    pool = ProcessPoolExecutor(max_workers=count, mp_context=_DeafContext())
+    pool = ProcessPoolExecutor(max_workers=count, mp_context=_InterruptBlockedContext())
     try:
         yield pool
     except BaseException:

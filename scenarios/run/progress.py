@@ -1,4 +1,4 @@
-"""How far a run has come: simulated time, turns, speed; told by an event now and then, for a progress bar."""
+"""Progress of a run for a progress bar: simulated time, turns and speed, sent at equal steps of simulated time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STEPS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Where a run is."""
+    """Simulated time, retired turns and speed of a run that is under way."""
 
     now_s: float
     horizon_s: float
@@ -22,13 +22,13 @@ class Progress:
     turns_per_wall_s: float
 
 
-def watch(clock: Any, ledger: Ledger, horizon_s: float, tell: Callable[[Progress], None]) -> None:
-    """Tell of progress two hundred times over the horizon. Any: one of the clocks."""
+def watch(clock: Any, ledger: Ledger, horizon_s: float, notify: Callable[[Progress], None]) -> None:
+    """Call `notify` two hundred times over the horizon. Any: one of the clocks."""
     began = time.perf_counter()  # wall-clock: the speed shown to a person
 
     def step(k: int) -> None:
         spent_s = time.perf_counter() - began  # wall-clock: as above
-        tell(
+        notify(
             Progress(
                 now_s=clock.now(),
                 horizon_s=horizon_s,

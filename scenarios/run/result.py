@@ -1,4 +1,4 @@
-"""A finished run in a notebook: its tables, its summary and one picture."""
+"""A finished run for use in a notebook: its tables, its summary and one picture."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ class Run:
         from scenarios.run import figures
 
         figure = make_subplots(rows=3, cols=1, shared_xaxes=True, vertical_spacing=0.05)
-        of = figures.look(0, self.data.candidate)
-        drawn = (
+        look = figures.look(0, self.data.candidate)
+        panels = (
             (figures.level(self.signals, "decode_occupancy_ratio"), 100.0, "decode pool in use (%)", "%"),
             (figures.level(self.signals, "ready_turns"), 1.0, "ready buffer (turns)", "turns"),
             (figures.rate(self.signals, "admitted_turns"), 1.0, "admission (turns/s)", "turns/s"),
         )
-        for number, (curves, scale, title, unit) in enumerate(drawn, 1):
-            for trace in figures.line_and_band(of, *curves, scale=scale, unit=unit):
+        for number, (curves, scale, title, unit) in enumerate(panels, 1):
+            for trace in figures.line_and_band(look, *curves, scale=scale, unit=unit):
                 figure.add_trace(trace, row=number, col=1)
             figure.update_yaxes(title_text=title, rangemode="tozero", row=number, col=1)
         figures.shade_warm_up(figure, self.data)

@@ -1,4 +1,4 @@
-"""Where the kernel's recorder writes to: a run's folder in the making."""
+"""Sinks of the recorder: one writes a run's folder, the other keeps the tables in memory."""
 
 from __future__ import annotations
 

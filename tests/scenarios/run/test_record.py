@@ -174,7 +174,7 @@ FILES = ("curves.parquet", "events.jsonl.zst", "scenario.toml", "signals.parquet
 @pytest.mark.parametrize("name", FILES)
 def test_a_record_without_one_of_its_files_names_it(folder: Path, name: str) -> None:
     (folder / name).unlink()
-    assert lines(folder) == f"{folder / name}: is missing: the record is not whole; run the scenario again"
+    assert lines(folder) == f"{folder / name}: is missing: the record is incomplete; run the scenario again"
 
 
 @pytest.mark.parametrize("name", [*FILES, "manifest.json"])

@@ -1,9 +1,9 @@
-"""The front door: it releases waiting turns, paced without bursts, within caps, class by class in a stated order.
+"""The admission queue: it releases waiting turns, paced without bursts, within caps, class by class in order.
 
 A waiting turn is an entry in a line, not yet a coroutine: a backlog of a million costs memory for a million records.
 
-Pacing integrates the rate: phase' = release_per_s while the door is open; a turn is released each time that phase
-reaches 1, and phase never exceeds 1, so an idle door saves up one release and no more.
+Pacing integrates the rate: phase' = release_per_s while the gate is open; a turn is released each time that phase
+reaches 1, and phase never exceeds 1, so an idle queue saves up one release and no more.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ class AdmissionQueue:
     shed_stream : int
         Key of the random stream that decides which arrivals are shed.
     released : callable
-        Told of every turn at its release; the ledger has moved it to FILLING by then.
-    told : bool
-        False: nobody is let in before the first command, so that a law speaks before its first turn.
+        Called with every turn at its release; the ledger has moved it to FILLING by then.
+    opens_before_first_command : bool
+        False: nobody is let in before the first command, so that a law acts before its first turn.
     """
 
     def __init__(
@@ -85,13 +85,13 @@ class AdmissionQueue:
         limits: AdmissionLimits,
         shed_stream: int,
         released: Callable[[Turn], None],
-        told: bool = True,
+        opens_before_first_command: bool = True,
     ) -> None:
         self._clock, self._ledger, self._limits, self._stream = clock, ledger, limits, shed_stream
         self._released = released
         self._lanes = [_ClassQueue(spec, counts) for spec, counts in zip(classes, ledger.classes, strict=True)]
         self._sole = self._lanes[0] if len(self._lanes) == 1 else None
-        self._open, self._told = True, told
+        self._open, self._commanded = True, opens_before_first_command
         self._rate = limits.max_release_per_s
         self._rate_set_s = 0.0
         self._cap: int | None = None
@@ -130,7 +130,7 @@ class AdmissionQueue:
     def _goes_now(self, lane: _ClassQueue) -> bool:
         """Tell whether a turn that joins this lane would be released at once, and so never wait."""
         self._drop_gone()
-        if lane.waiting or not self._open or not self._told or self._timer is not None:
+        if lane.waiting or not self._open or not self._commanded or self._timer is not None:
             return False
         self._accrue(self._clock.now())
         in_flight = self._ledger.in_flight.value
@@ -162,7 +162,7 @@ class AdmissionQueue:
     def set(self, command: AdmissionCommand) -> None:
         """Apply a command: clip the rate to the limits, slew it, and release what may go now."""
         now_s = self._clock.now()
-        self._told = True
+        self._commanded = True
         self._accrue(now_s)
         if command.gate_open is not None:
             self._open = command.gate_open
@@ -210,7 +210,7 @@ class AdmissionQueue:
 
     def pump(self) -> None:
         """Release every turn that may go at this instant, and set the timer for the next one."""
-        if self._timer is not None or self._pumping or not self._open or not self._told:
+        if self._timer is not None or self._pumping or not self._open or not self._commanded:
             return
         sole, rate = self._sole, self._rate
         if sole is not None and not sole.waiting:

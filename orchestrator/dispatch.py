@@ -1,4 +1,4 @@
-"""Which worker takes a turn: pools of workers, the views that routers see of them, and the queues in front.
+"""Dispatch of turns to workers: pools of workers, and the line of turns that wait for one.
 
 A `Pool` knows the workers that serve one purpose (fill, or decode) and how many turns each has been given. A turn
 that finds no open worker waits in line; a worker that frees up serves the head of the line. No decision and no change
@@ -28,7 +28,7 @@ class Pool:
     """Workers for one purpose, with their line of waiting turns.
 
     The line is served first come first served: where the head cannot be placed, the pool is full for all. It is not
-    where a router is `particular` about turns (a class of contexts has workers of its own), nor where several routers
+    where a router is `selective` about turns (a class of contexts has workers of its own), nor where several routers
     each see the pool by their own old view: there up to `LOOK_AHEAD` turns are tried, so that one which waits for its
     own workers does not strand all others. The head is tried first at every change, and so is not passed for ever.
 
@@ -53,8 +53,8 @@ class Pool:
         self._position: dict[WorkerId, int] = {}
         self.heap: list[tuple[int, WorkerId]] | None = None  # by load; None: nobody has asked of late
         self.sole: Worker | None = None
-        particular = any(getattr(router, "particular", False) for router in routers)
-        self._looks = LOOK_AHEAD if particular or (snapshot_s is not None and len(routers) > 1) else 1
+        selective = any(getattr(router, "selective", False) for router in routers)
+        self._looks = LOOK_AHEAD if selective or (snapshot_s is not None and len(routers) > 1) else 1
         if snapshot_s is not None:
             for number, view in enumerate(self._views):
                 view.refresh()
@@ -87,7 +87,6 @@ class Pool:
         worker_id = worker.id
         if self.by_id.pop(worker_id, None) is None:
             return
-        worker.draining = True
         position, last = self._position.pop(worker_id), self.workers.pop()
         if last is not worker:
             self.workers[position] = last
@@ -132,9 +131,9 @@ class Pool:
             self.line.append((turn, waiter))
         return waiter
 
-    def take_back(self, turn: Turn, place: Worker | asyncio.Future[Worker]) -> None:
+    def take_back(self, turn: Turn, place: asyncio.Future[Worker]) -> None:
         """Free the worker that a turn was given in line at the very instant of its cancellation, if it was."""
-        if isinstance(place, asyncio.Future) and place.done() and not place.cancelled():
+        if place.done() and not place.cancelled():
             place.result().free(turn)
 
     def _choose(self, turn: TurnView) -> Worker | None:

@@ -60,19 +60,19 @@ class ForeignThread(SteadyflowError):
 
 
 class InvalidTransition(SteadyflowError):
-    """A turn was moved against the transition table.
+    """A turn or a worker was moved against its transition table.
 
     Parameters
     ----------
-    turn_id : int
-        The turn that was moved.
+    subject : str
+        What was moved, as `turn 7` or `worker 3`.
     start, finish : str
         Names of the stages.
     story : sequence of (float, str)
-        Every move of the turn so far, as (seconds, stage).
+        Its moves so far, as (seconds, stage).
     """
 
-    def __init__(self, turn_id: int, start: str, finish: str, story: Sequence[tuple[float, str]]) -> None:
-        told = " -> ".join(f"{stage}@{at_s:.6g}s" for at_s, stage in story)
-        super().__init__(f"turn {turn_id} may not go from {start} to {finish}; its story: {told}")
-        self.turn_id, self.start, self.finish, self.story = turn_id, start, finish, tuple(story)
+    def __init__(self, subject: str, start: str, finish: str, story: Sequence[tuple[float, str]]) -> None:
+        moves = " -> ".join(f"{stage}@{at_s:.6g}s" for at_s, stage in story)
+        super().__init__(f"{subject} may not go from {start} to {finish}; its story: {moves}")
+        self.subject, self.start, self.finish, self.story = subject, start, finish, tuple(story)

@@ -160,7 +160,7 @@ class Ledger:
         start = turn.stage
         levels = self._passages[start][to]
         if levels is None:
-            raise InvalidTransition(turn.turn_id, STAGE_NAMES[start], STAGE_NAMES[to], turn.story())
+            raise InvalidTransition(f"turn {turn.turn_id}", STAGE_NAMES[start], STAGE_NAMES[to], turn.story())
         turn.stage = to
         if turn.moves is not None:
             turn.moves.append((now_s, to))

@@ -94,7 +94,7 @@ class PoolView(Protocol):
 class Router(Protocol):
     """Choose a worker for one turn; None leaves the turn waiting.
 
-    A router that may refuse one turn and still take the next has an attribute `particular = True`: the line is then
+    A router that may refuse one turn and still take the next has an attribute `selective = True`: the line is then
     looked at beyond its head.
     """
 
@@ -126,12 +126,6 @@ class Retired(NamedTuple):
     kv: KvRef
 
 
-class Ready(NamedTuple):
-    """A worker serves its new configuration, as `info` says."""
-
-    info: WorkerInfo
-
-
 class WorkerInfo(NamedTuple):
     """A worker that exists.
 
@@ -149,7 +143,11 @@ class WorkerInfo(NamedTuple):
 
 
 class PlantFact(NamedTuple):
-    """Something that happened to the plant: `kind` is joined, lost, slowed, link_down or link_up."""
+    """Something that happened to the plant.
+
+    `joined` announces every worker that begins to serve, be it new, back or in another configuration; `lost` every one
+    that is gone.
+    """
 
     kind: Literal["joined", "lost", "slowed", "link_down", "link_up"]
     at_s: float
@@ -203,8 +201,8 @@ class Plant(Protocol):
         """Return how many tokens of the turn's context the store holds now: midfill if any, else prefill."""
         ...
 
-    def reconfigure(self, worker: WorkerId, to: ConfigurationName) -> Future[Ready]:
-        """Load and warm the configuration on a drained worker."""
+    def reconfigure(self, worker: WorkerId, to: ConfigurationName) -> Future[None]:
+        """Load and warm the configuration on a drained worker. Its end has the fact `joined` announce the worker."""
         ...
 
     def evict(self, worker: WorkerId, turn_id: TurnId | None) -> None:

@@ -1,40 +1,32 @@
-"""Moving workers between prepared configurations: ACTIVE -> DRAINING -> LOADING -> ACTIVE, or back when a step fails.
+"""Carrying out capacity commands: moving workers between prepared configurations, or back when a load fails.
 
-The capacity loop says how many workers each configuration should have; this room picks which, drains them, has the
+The capacity loop says how many workers each configuration should have; this module picks which, drains them, has the
 plant load and warm them, and puts them to work in a new epoch. What it holds back, whatever the law says:
 
     dwell        a worker that changed less than `dwell_s` ago stays
     flap budget  no more than `flips_per_hour` starts in any hour
     pending      no more than `max_pending_workers` under way at once
-    drain        its turns end where they are, move to other workers, or are filled again (`handover`)
+    drain        its turns end where they are, move to other workers, or are filled again (`worker_drainer`)
     whole        a command that cannot begin whole, within the workers that exist, does not begin (`atomic`)
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from orchestrator.clock import Clock
 from orchestrator.errors import SteadyflowError, WorkerLost
 from orchestrator.messages import CapacityCommand
-from orchestrator.ports import Plant, WorkerInfo
+from orchestrator.ports import Plant
 from orchestrator.recorder import Recorder
-from orchestrator.turn import ConfigurationName, WorkerId
+from orchestrator.turn import ConfigurationName
+from orchestrator.worker import State, Worker
 from orchestrator.worker_drainer import Drain
+from orchestrator.worker_registry import WorkerRegistry
 
 HOUR_S = 3600.0
-
-
-class State(StrEnum):
-    """Where a worker is on its way from one configuration to another."""
-
-    ACTIVE = "active"
-    DRAINING = "draining"
-    LOADING = "loading"
-    LOST = "lost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,21 +47,8 @@ class ReconfigureSpec:
     drain: Drain = "wait"
 
 
-class ManagedWorker:
-    """One worker's place in the plan."""
-
-    __slots__ = ("came_from", "info", "since_s", "state", "target")
-
-    def __init__(self, info: WorkerInfo, now_s: float) -> None:
-        self.info = info
-        self.state = State.ACTIVE
-        self.since_s = now_s
-        self.target = info.configuration
-        self.came_from: ConfigurationName | None = None
-
-
 class WorkerLifecycle:
-    """Every worker, and the flips under way.
+    """Carries out capacity commands: picks workers, and takes each through drain and load.
 
     Parameters
     ----------
@@ -77,10 +56,9 @@ class WorkerLifecycle:
     plant : Plant
     recorder : Recorder
     spec : ReconfigureSpec
-    drain : callable
-        `drain(info)` stops giving the worker turns and returns an awaitable that ends when it has none.
-    join : callable
-        `join(info)` puts an active worker to work.
+    registry : WorkerRegistry
+    empty : callable
+        `empty(worker)` has the turns of a worker that drains leave it.
     spawn : callable
         Starts a coroutine in the root task group.
 
@@ -101,40 +79,26 @@ class WorkerLifecycle:
         plant: Plant,
         recorder: Recorder,
         spec: ReconfigureSpec,
-        drain: Callable[[WorkerInfo], object],
-        join: Callable[[WorkerInfo], None],
-        spawn: Callable[..., object],
+        registry: WorkerRegistry,
+        empty: Callable[[Worker], None],
+        spawn: Callable[[Coroutine[None, None, None]], object],
     ) -> None:
         self._clock, self._plant, self._recorder, self._spec = clock, plant, recorder, spec
-        self._drain, self._join, self._spawn = drain, join, spawn
-        self.members: dict[WorkerId, ManagedWorker] = {}
+        self._registry, self._empty, self._spawn = registry, empty, spawn
+        self._workers = registry.workers
         self.flips = self.refused = self.rolled_back = self.flaps = self.reversals = 0
         self.drain_s = self.dead_s = 0.0
         self._starts_s: deque[float] = deque()
         self._refused: str | None = None
         self._heading: dict[ConfigurationName, int] = {}
 
-    def joined(self, info: WorkerInfo) -> None:
-        """Take in a worker that the plant reports as joined; a flip of ours announces itself, and is not news."""
-        member = self.members.get(info.worker)
-        if member is not None and (member.state is State.LOADING or member.info.epoch == info.epoch):
-            return
-        self.members[info.worker] = ManagedWorker(info, -float("inf"))
-        self._join(info)
-
-    def lost(self, worker: WorkerId) -> None:
-        """Strike a worker that the plant reports as lost."""
-        member = self.members.get(worker)
-        if member is not None:
-            member.state = State.LOST
-
     def counts(self) -> Mapping[ConfigurationName, int]:
         """Return workers per configuration, each counted where it is going."""
-        found: dict[ConfigurationName, int] = {}
-        for member in self.members.values():
-            if member.state is not State.LOST:
-                found[member.target] = found.get(member.target, 0) + 1
-        return found
+        counts: dict[ConfigurationName, int] = {}
+        for worker in self._workers.values():
+            if not worker.absent:
+                counts[worker.target] = counts.get(worker.target, 0) + 1
+        return counts
 
     # ------------------------------------------------ a command
     def apply(self, command: CapacityCommand) -> CapacityCommand:
@@ -142,8 +106,8 @@ class WorkerLifecycle:
         if command.target_workers is not None:
             moves = self._moves(command.target_workers)
             chosen = self._chosen(moves) if moves else []
-            for member, target in chosen:
-                self._begin(member, target)
+            for worker, target in chosen:
+                self._begin(worker, target)
         return CapacityCommand(
             target_workers=dict(self.counts()), in_flight_setpoint_turns=command.in_flight_setpoint_turns
         )
@@ -165,23 +129,23 @@ class WorkerLifecycle:
 
     def _chosen(
         self, moves: list[tuple[ConfigurationName, ConfigurationName]]
-    ) -> list[tuple[ManagedWorker, ConfigurationName]]:
+    ) -> list[tuple[Worker, ConfigurationName]]:
         """Pick a rested worker for every move, within the limits; none at all if the plan must be whole and is not."""
         now_s, spec = self._clock.now(), self._spec
         while self._starts_s and self._starts_s[0] <= now_s - HOUR_S:
             self._starts_s.popleft()
         room = len(moves)
         if spec.max_pending_workers is not None:
-            pending = sum(m.state in (State.DRAINING, State.LOADING) for m in self.members.values())
+            pending = sum(w.state in (State.DRAINING, State.LOADING) for w in self._workers.values())
             room = min(room, spec.max_pending_workers - pending)
         if spec.flips_per_hour is not None:
             room = min(room, spec.flips_per_hour - len(self._starts_s))
-        rested: dict[ConfigurationName, list[ManagedWorker]] = {}
-        for m in self.members.values():
-            if m.state is State.ACTIVE and m.since_s <= now_s - spec.dwell_s:
-                rested.setdefault(m.info.configuration, []).append(m)
-        for members in rested.values():  # the longest rested last, to be popped first
-            members.sort(key=lambda m: (-m.since_s, -m.info.worker))
+        rested: dict[ConfigurationName, list[Worker]] = {}
+        for w in self._workers.values():
+            if w.state is State.ACTIVE and w.changed_s <= now_s - spec.dwell_s:
+                rested.setdefault(w.info.configuration, []).append(w)
+        for candidates in rested.values():  # the longest rested last, to be popped first
+            candidates.sort(key=lambda w: (-w.changed_s, -w.id))
         chosen = []
         for source, target in moves[: max(0, room)]:
             if rested.get(source):
@@ -194,73 +158,76 @@ class WorkerLifecycle:
 
     def _refuse(self, why: str, targets: Mapping[ConfigurationName, int] | None) -> None:
         self.refused += 1
-        if why != self._refused:  # said once, not at every tick
+        if why != self._refused:  # recorded once, not at every tick
             self._refused = why
             more = {} if targets is None else {"targets": dict(targets)}
             self._recorder.event("reconfigure_refused", self._clock.now(), why=why, **more)
 
     # ------------------------------------------------ a flip
-    def _begin(self, member: ManagedWorker, target: ConfigurationName) -> None:
-        member.state, member.target, member.since_s = State.DRAINING, target, self._clock.now()
-        self._starts_s.append(member.since_s)
+    def _begin(self, worker: Worker, target: ConfigurationName) -> None:
+        worker.target = target
+        self._starts_s.append(self._clock.now())
         self.flips += 1
-        self.flaps += target == member.came_from
-        self._head(member.info.configuration, -1)
+        self.flaps += target == worker.came_from
+        self._head(worker.info.configuration, -1)
         self._head(target, 1)
-        self._note(member, "draining")
-        self._spawn(self._flip(member, target))
+        self._note(worker, "draining")
+        self._spawn(self._flip(worker, target))
 
     def _head(self, name: ConfigurationName, sign: int) -> None:
         if name != self._spec.reserve:
             self.reversals += self._heading.get(name, sign) != sign
             self._heading[name] = sign
 
-    async def _flip(self, member: ManagedWorker, target: ConfigurationName) -> None:
-        source, began_s = member.info.configuration, self._clock.now()
-        await self._drain(member.info)  # type: ignore[misc]  # an awaitable of the pool's
+    async def _flip(self, worker: Worker, target: ConfigurationName) -> None:
+        """Drain, load, activate; from after the other ticks of this instant on, which still count on the worker."""
+        source, epoch, began_s = worker.info.configuration, worker.info.epoch, self._clock.now()
+        if not worker.active:  # lost at this very instant
+            return
+        self._registry.drain(worker)
+        self._empty(worker)
+        await worker.emptied()
         self.drain_s += self._clock.now() - began_s
-        if member.state is State.LOST:
+        if worker.absent or worker.info.epoch != epoch:  # lost, and perhaps back since
             return
-        member.state = State.LOADING
-        info = await self._loaded(member, target, self._spec.attempts)
-        if info is None and member.state is not State.LOST:  # back to what it was
+        worker.load()
+        serves = await self._loads(worker, target, self._spec.attempts)
+        if not serves and not worker.absent:  # back to what it was
             self.rolled_back += 1
-            member.target = source
-            self._note(member, "rolled_back")
-            info = await self._loaded(member, source, 1 + self._spec.attempts)
-        if info is None:
-            member.state = State.LOST
-            self._note(member, "lost")
+            worker.target = source
+            self._note(worker, "rolled_back")
+            serves = await self._loads(worker, source, 1 + self._spec.attempts)
+        if not serves:
+            if not worker.absent:
+                worker.lose()
+            self._note(worker, "lost")
             return
-        member.state, member.since_s = State.ACTIVE, self._clock.now()
-        member.info, member.came_from = info, source
-        self.dead_s += member.since_s - began_s
-        self._note(member, "active")
-        self._join(info)
+        self.dead_s += worker.changed_s - began_s
+        self._note(worker, "active")
 
-    async def _loaded(self, member: ManagedWorker, target: ConfigurationName, attempts: int) -> WorkerInfo | None:
-        """Load a configuration, trying again when a load fails; None: lost, or out of attempts."""
+    async def _loads(self, worker: Worker, target: ConfigurationName, attempts: int) -> bool:
+        """Load a configuration, trying again when a load fails; False: lost, or out of attempts."""
         for _ in range(attempts):
-            self._note(member, "loading")
+            self._note(worker, "loading")
             try:
-                ready = await self._plant.reconfigure(member.info.worker, target)
+                await self._plant.reconfigure(worker.id, target)
             except WorkerLost:
-                member.state = State.LOST
-                return None
+                worker.lose()
+                return False
             except SteadyflowError as error:
-                self._note(member, "failed", why=str(error))
+                self._note(worker, "failed", why=str(error))
             else:
-                return ready.info
-        return None
+                self._registry.update()  # the plant has announced it
+                return worker.active
+        return False
 
-    def _note(self, member: ManagedWorker, state: str, **more: object) -> None:
-        info = member.info
+    def _note(self, worker: Worker, state: str, **more: object) -> None:
         self._recorder.event(
             "reconfigure",
             self._clock.now(),
-            worker=info.worker,
-            configuration=info.configuration,
-            target=member.target,
+            worker=worker.id,
+            configuration=worker.info.configuration,
+            target=worker.target,
             state=state,
             **more,
         )

@@ -1,4 +1,8 @@
-"""From the door to the last token: fill, ready buffer, staging, decode; and back, when a worker or memory gives out."""
+"""A turn from its release to its last token: fill, ready buffer, staging, decode; and back after a loss or preemption.
+
+The stages are the ledger's. What a turn holds at workers and in the buffer as it decodes is one object, `_DecodeHold`,
+so that every way out gives it back.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from orchestrator.dispatch import Pool
 from orchestrator.errors import ContextOverflow, Evicted, Preempted, RebuildNeeded, WorkerLost
 from orchestrator.fifo_semaphore import FifoSemaphore
 from orchestrator.ledger import DECODING, FILLING, READY, Ledger, Turn
-from orchestrator.ports import Filled, Plant, Staged
+from orchestrator.ports import Filled, Plant, Retired, Staged
 from orchestrator.turn import EMPTY_CHAIN, KvRef, new
 from orchestrator.worker import Worker
 from orchestrator.worker_drainer import WorkerDrainer
@@ -20,15 +24,15 @@ NO_PREFIX = KvRef(EMPTY_CHAIN, 0, None)
 
 
 class TurnRunner:
-    """Carry a released turn to its end.
+    """Runs released turns to their end.
 
     Parameters
     ----------
     clock : Clock
     ledger : Ledger
     plant : Plant
-    handover : WorkerDrainer
-        Told of turns whose worker is to change, and finds them another place.
+    drainer : WorkerDrainer
+        Finds another place for turns whose worker is to change.
     prefill_pool, midfill_pool, decode_pool : Pool
         A turn with a cached prefix goes to the midfill pool, any other to the prefill pool; where one of the two is
         empty, the other serves both.
@@ -37,9 +41,9 @@ class TurnRunner:
     retries : int
         How often a turn may lose its worker.
     lost : callable
-        Told of a turn that lost its worker, and why, before it is filled again.
+        Called with a turn that lost its worker, and why, before it is filled again.
     finished : callable
-        Told of every turn that has ended, however it ended.
+        Called with every turn that has ended, however it ended.
 
     Attributes
     ----------
@@ -52,7 +56,7 @@ class TurnRunner:
         clock: Clock,
         ledger: Ledger,
         plant: Plant,
-        handover: WorkerDrainer,
+        drainer: WorkerDrainer,
         prefill_pool: Pool,
         midfill_pool: Pool,
         decode_pool: Pool,
@@ -65,33 +69,33 @@ class TurnRunner:
         self._prefill_pool, self._midfill_pool = prefill_pool, midfill_pool
         self._decode_pool, self._ready = decode_pool, ready
         self._retries, self._lost, self._finished = retries, lost, finished
-        self._handover = handover
+        self._drainer = drainer
         self.over = False
 
-    async def travel(self, turn: Turn) -> None:
-        """Take one released turn through its life: the body of its coroutine.
+    async def run(self, turn: Turn) -> None:
+        """Run one released turn to its end: the body of its coroutine.
 
         A turn whose worker is lost is filled again, `retries` times at most; one that is sent away without its state
         is filled again whatever it has been through, for nothing has failed.
         """
-        again = False
+        returning = False
         try:
             while True:
                 try:
-                    worker, kv = await self._fill(turn, again)
-                    await self._decode(turn, worker, kv, again)
+                    worker, kv = await self._fill(turn, returning)
+                    await self._decode(turn, worker, kv, returning)
                     break
                 except (WorkerLost, RebuildNeeded) as error:  # its KV state is gone: fill again from the text
                     if turn.retries >= self._retries:
                         self._ledger.fail(turn, "worker_lost", self._clock.now())
                         break
                     turn.retries += 1
-                    again = True
+                    returning = True
                     self._lost(turn, str(error))
                     self._back_to_fill(turn)
                 except Evicted:
-                    again = True
-                    self._handover.sent(turn, moved=False)
+                    returning = True
+                    self._drainer.sent(turn, moved=False)
                     self._back_to_fill(turn)
         except asyncio.CancelledError:
             if self.over:  # the run has ended: the turn stays where it is
@@ -115,15 +119,11 @@ class TurnRunner:
         if turn.stage is READY:
             self._ledger.move(turn, FILLING, now_s)
 
-    async def _fill(self, turn: Turn, again: bool) -> tuple[Worker | None, KvRef]:
+    async def _fill(self, turn: Turn, returning: bool) -> tuple[Worker | None, KvRef]:
         """Fill on some worker; return the state. An aggregated one is kept: its slot and memory serve the decode."""
         pool = self._fill_pool(turn)
-        place = pool.place(turn, again) or pool.line_up(turn, again)
-        try:
-            worker = place if isinstance(place, Worker) else await place
-        except asyncio.CancelledError:
-            pool.take_back(turn, place)
-            raise
+        place = pool.place(turn, returning) or pool.line_up(turn, returning)
+        worker = place if isinstance(place, Worker) else await self._granted(pool, turn, place)
         kept = False
         try:
             turn.fill_worker = worker.id
@@ -169,73 +169,135 @@ class TurnRunner:
             worker.serve()
         return future
 
-    async def _decode(self, turn: Turn, held: Worker | None, filled: KvRef, again: bool) -> None:
-        """Decode to the end, through any preemptions and moves."""
-        view, plant, ledger, pool = turn.view, self._plant, self._ledger, self._decode_pool
-        ready = self._ready if held is None else None  # the place in the buffer that the turn holds
-        back: Future[Worker] | None = None  # a preempted or moving turn's place at the head of the line
-        kv = filled
-        left: Worker | None = None  # a worker that drains, and holds the turn's state until it has been moved
+    # ------------------------------------------------ decode
+    async def _decode(self, turn: Turn, filler: Worker | None, filled: KvRef, returning: bool) -> None:
+        """Decode to the end, through any preemptions and moves; `filler`: the aggregated worker that still holds it."""
+        pool = self._decode_pool
+        hold = _DecodeHold(turn, filled, filler, self._ready if filler is None else None)
+        place = filler or pool.place(turn, returning) or pool.line_up(turn, returning)
         try:
             while True:
-                inside = held is not None and left is None
-                place = back or held or pool.place(turn, again) or pool.line_up(turn, again)
+                worker = place if isinstance(place, Worker) else await self._granted(pool, turn, place)
+                hold.worker = worker
+                turn.decode_worker = worker.id
                 try:
-                    worker = place if isinstance(place, Worker) else await place
-                except asyncio.CancelledError:
-                    pool.take_back(turn, place)
-                    raise
-                held = back = None
-                try:
-                    turn.decode_worker = worker.id
-                    if inside:  # an aggregated worker: the state lies where it was filled
-                        staged = new(Staged, (kv, 0.0))
-                    else:
-                        turn.promise = state = plant.stage(worker.id, kv)
-                        staged = await state
-                        if left is not None:
-                            left.free(turn)
-                            left = None
-                        if worker.hands_over:  # it began to drain while the state was on its way
-                            raise Evicted(staged.kv)
-                        if not worker.enter_nowait(turn):
-                            await worker.enter(turn)
-                        inside = True
-                    now_s = self._clock.now()
-                    ledger.move(turn, DECODING, now_s)
-                    turn.joined_s = now_s  # the plant may say a later instant; the run may end before it does
-                    if ready is not None:
-                        ready.give()
-                        ready = None
-                    turn.promise = future = plant.decode(worker.id, view, staged)
-                    if worker.line:  # memory is as it is now: the next may be looked at
-                        worker.serve()
-                    if worker.hands_over:
-                        self._handover.ask(turn, worker)
-                    turn.joined_s, output_tokens, _ = await future
-                    ledger.retire(turn, output_tokens, self._clock.now())
+                    if not hold.in_slot:
+                        await self._enter(turn, worker, hold)
+                    turn.joined_s, output_tokens, _ = await self._join_batch(turn, worker, hold)
+                    self._ledger.retire(turn, output_tokens, self._clock.now())
                     return
                 except Preempted:
-                    ledger.preempt(turn, self._clock.now())
-                    kv = NO_PREFIX if worker.aggregated else filled
-                    back = pool.line_up(turn, first=True)
-                except Evicted as sent:
+                    self._ledger.preempt(turn, self._clock.now())
+                    hold.staged = new(Staged, (NO_PREFIX if worker.aggregated else filled, 0.0))
+                    place = pool.line_up(turn, first=True)  # at its head, before the slot is given away
+                    hold.leave_worker()
+                except Evicted as eviction:
                     if not worker.hands_over:  # its state is given up
                         raise
-                    kv, left = sent.kv or staged.kv, worker
-                    held = worker.places.pop(view.turn_id, None) or pool.place(turn, first=True)
-                    if held is None:
-                        back = pool.line_up(turn, first=True)
+                    if eviction.kv is not None:
+                        hold.staged = new(Staged, (eviction.kv, 0.0))
+                    granted = worker.places.pop(turn.turn_id, None)
+                    place = granted or pool.place(turn, first=True) or pool.line_up(turn, first=True)
                     if turn.stage is DECODING:
-                        ledger.move(turn, READY, self._clock.now())
-                    self._handover.sent(turn, moved=True)
-                finally:
-                    if inside:
-                        worker.exit()
-                    if left is not worker:
-                        worker.free(turn)
+                        self._ledger.move(turn, READY, self._clock.now())
+                    self._drainer.sent(turn, moved=True)
+                    hold.leave_state_behind()
         finally:
-            if left is not None:
-                left.free(turn)
-            if ready is not None:
-                ready.give()
+            hold.release()
+
+    async def _granted(self, pool: Pool, turn: Turn, place: Future[Worker]) -> Worker:
+        """Wait in line for a worker; one granted at the instant of a cancellation is freed."""
+        try:
+            return await place
+        except asyncio.CancelledError:
+            pool.take_back(turn, place)
+            raise
+
+    async def _enter(self, turn: Turn, worker: Worker, hold: _DecodeHold) -> None:
+        """Bring the state to the worker, then take a slot there."""
+        turn.promise = state = self._plant.stage(worker.id, hold.staged.kv)
+        hold.staged = await state
+        hold.leave_source()
+        if worker.hands_over:  # it began to drain while the state was on its way
+            raise Evicted(hold.staged.kv)
+        if not worker.enter_nowait(turn):
+            await worker.enter(turn)
+        hold.in_slot = True
+
+    def _join_batch(self, turn: Turn, worker: Worker, hold: _DecodeHold) -> Future[Retired]:
+        """Begin to decode in the slot that the turn has: it needs its place in the ready buffer no more."""
+        now_s = self._clock.now()
+        self._ledger.move(turn, DECODING, now_s)
+        turn.joined_s = now_s  # the plant may say a later instant; the run may end before it does
+        hold.leave_buffer()
+        turn.promise = future = self._plant.decode(worker.id, turn.view, hold.staged)
+        if worker.line:  # memory is as it is now: the next may be looked at
+            worker.serve()
+        if worker.hands_over:
+            self._drainer.ask(turn, worker)
+        return future
+
+
+class _DecodeHold:
+    """What a turn holds between its fill and its end, each given back exactly once.
+
+    Attributes
+    ----------
+    staged : Staged
+        Its state, where it lies now.
+    worker : Worker or None
+        The worker that it is given to.
+    in_slot : bool
+        Whether it has a slot there, and not only its place.
+    source : Worker or None
+        A worker that drains, and keeps the turn's state until it has been moved to `worker`.
+    buffer : FifoSemaphore or None
+        The ready buffer, while the turn has a place in it.
+    """
+
+    __slots__ = ("buffer", "in_slot", "source", "staged", "turn", "worker")
+
+    def __init__(self, turn: Turn, kv: KvRef, worker: Worker | None, buffer: FifoSemaphore | None) -> None:
+        self.turn, self.staged, self.worker, self.buffer = turn, new(Staged, (kv, 0.0)), worker, buffer
+        self.in_slot = worker is not None
+        self.source: Worker | None = None
+
+    def _leave_slot(self) -> None:
+        if self.in_slot:
+            self.in_slot = False
+            assert self.worker is not None  # who has a slot has it at its worker
+            self.worker.exit()
+
+    def leave_worker(self) -> None:
+        """Give up slot and place at the worker."""
+        worker = self.worker
+        if worker is not None:
+            self._leave_slot()
+            self.worker = None
+            worker.free(self.turn)
+
+    def leave_state_behind(self) -> None:
+        """Give up the slot, but keep the place until the state has been moved away."""
+        self._leave_slot()
+        self.leave_source()
+        self.source, self.worker = self.worker, None
+
+    def leave_source(self) -> None:
+        """Give up the place where the state lay: it has been moved."""
+        source = self.source
+        if source is not None:
+            self.source = None
+            source.free(self.turn)
+
+    def leave_buffer(self) -> None:
+        """Give up the place in the ready buffer."""
+        buffer = self.buffer
+        if buffer is not None:
+            self.buffer = None
+            buffer.give()
+
+    def release(self) -> None:
+        """Give up whatever is still held."""
+        self.leave_worker()
+        self.leave_source()
+        self.leave_buffer()

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence, Sized
+from typing import Protocol
 
-from orchestrator.ports import PoolView, WorkerView
+from orchestrator.ports import Plant, PoolView, WorkerView
 from orchestrator.rng import GOLDEN, MASK, finalise
 from orchestrator.turn import KvChain, TurnView, WorkerId, new
 from orchestrator.worker import Worker
 
-if TYPE_CHECKING:
-    from orchestrator.dispatch import Pool
+
+class ViewedPool(Protocol):
+    """What a view reads of its pool."""
+
+    plant: Plant
+    workers: list[Worker]
+    by_id: dict[WorkerId, Worker]
+
+    @property
+    def line(self) -> Sized:
+        """The turns that wait for a worker."""
+        ...
+
+    def least_loaded(self) -> Worker | None:
+        """Return the open worker with the fewest turns."""
+        ...
 
 
 class View:
@@ -20,7 +34,7 @@ class View:
 
     __slots__ = ("_pool",)
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: ViewedPool) -> None:
         self._pool = pool
 
     def refresh(self) -> None:
@@ -73,7 +87,7 @@ class View:
     def open(self, worker: WorkerId) -> bool:
         """Tell whether the worker is open, as this view knows it."""
         known = self._pool.by_id.get(worker)
-        if known is None or known.draining:
+        if known is None or not known.active:
             return False
         return known.room is None or self.load(known) < known.room
 
@@ -100,7 +114,7 @@ class Snapshot(View):
 
     __slots__ = ("_heap", "_loads", "_tokens")
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: ViewedPool) -> None:
         super().__init__(pool)
         self._loads: dict[WorkerId, int] = {}
         self._tokens: dict[WorkerId, int] = {}

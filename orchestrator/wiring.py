@@ -1,12 +1,12 @@
-"""Which reading and which actuator belong to each slot."""
+"""The control loops of a run: each law joined to the reading that it sees and the actuator that it moves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from orchestrator import readings
-from orchestrator.admission import AdmissionQueue
+from orchestrator.admission import AdmissionQueue, ClassSpec
 from orchestrator.control import Law, LoopSpec
 from orchestrator.messages import (
     AdmissionCommand,
@@ -22,37 +22,37 @@ from orchestrator.reconfigure import WorkerLifecycle
 from orchestrator.telemetry import Sample
 from orchestrator.turn import ClassName, ConfigurationName
 
-if TYPE_CHECKING:
-    from orchestrator.orchestrator import OrchestratorSpec
-
 # Any: applied and setpoint are of the slot's own command types.
 Read = Callable[[float, Sample, Sample, Any, Any], Readings]
 
 
 def loop_specs(
-    spec: OrchestratorSpec,
     laws: dict[Slot, Law],
-    door: AdmissionQueue,
+    classes: Sequence[ClassSpec],
+    queue: AdmissionQueue,
     plant: Plant,
-    roster: WorkerLifecycle,
+    lifecycle: WorkerLifecycle,
     resize: Callable[[Mapping[ConfigurationName, int]], None],
+    *,
+    smoothing_s: float,
+    midnight_s: float,
 ) -> list[LoopSpec]:
     """Join each law to its reading and its actuator, slow loops first."""
-    names = [c.name for c in spec.classes]
+    names = [c.name for c in classes]
     order: tuple[Slot, ...] = ("retention", "demand", "capacity", "admission", "batching")
     reads: dict[Slot, Read] = {
         "retention": lambda now_s, y, before, applied, setpoint: readings.retention(now_s, y, applied),
         "demand": lambda now_s, y, before, applied, setpoint: readings.demand(
-            now_s, y, before, names, spec.midnight_s, applied
+            now_s, y, before, names, midnight_s, applied
         ),
         "capacity": readings.capacity,
-        "admission": _admission_reader(names, spec.smoothing_s),
-        "batching": _batching_reader(spec),
+        "admission": _admission_reader(names, smoothing_s),
+        "batching": _batching_reader(classes),
     }
 
     def apply_admission(command: AdmissionCommand) -> AdmissionCommand:
-        door.set(command)
-        return door.applied
+        queue.set(command)
+        return queue.applied
 
     def apply_batching(command: BatchCommand) -> BatchCommand:
         applied, _, slots = plant.apply(command)
@@ -70,7 +70,7 @@ def loop_specs(
         return command
 
     def apply_capacity(command: CapacityCommand) -> CapacityCommand:
-        return roster.apply(command)
+        return lifecycle.apply(command)
 
     applies: dict[Slot, Callable[[Any], Any]] = {
         "retention": apply_retention,
@@ -94,8 +94,8 @@ def _admission_reader(names: list[ClassName], smoothing_s: float) -> Read:
     return read
 
 
-def _batching_reader(spec: OrchestratorSpec) -> Read:
-    objectives = [c.tpot_s for c in spec.classes if c.tpot_s is not None]
+def _batching_reader(classes: Sequence[ClassSpec]) -> Read:
+    objectives = [c.tpot_s for c in classes if c.tpot_s is not None]
     tpot_slo_s = min(objectives, default=None)
 
     def read(now_s: float, y: Sample, before: Sample, applied: BatchCommand, setpoint: Any) -> Readings:

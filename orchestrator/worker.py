@@ -1,32 +1,96 @@
-"""One worker as the orchestrator knows it: its load, and the line for its slots and its memory."""
+"""One worker on the orchestrator's side: its life, its load, and the line for its slots and its memory.
+
+A worker is ABSENT until the plant announces it, ACTIVE while it takes turns, DRAINING while its turns leave it before a
+change of configuration, LOADING until the plant announces it again, and ABSENT once lost. `TRANSITIONS` is the table.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Sized
+from enum import StrEnum
+from typing import Protocol
 
 from orchestrator.clock import Clock
-from orchestrator.errors import Evicted
+from orchestrator.errors import Evicted, InvalidTransition
 from orchestrator.ledger import Turn
 from orchestrator.messages import Role
 from orchestrator.ports import Plant, WorkerInfo
-from orchestrator.turn import TurnId, TurnView
+from orchestrator.turn import ConfigurationName, TurnId, TurnView, WorkerId
 
-if TYPE_CHECKING:
-    from orchestrator.dispatch import Pool
+STORY_MOVES = 8  # of its moves a worker remembers the last few, for the story of an illegal one
+
+
+class State(StrEnum):
+    """Where a worker is in its life."""
+
+    ABSENT = "absent"
+    ACTIVE = "active"
+    DRAINING = "draining"
+    LOADING = "loading"
+
+
+TRANSITIONS: dict[State, tuple[State, ...]] = {
+    State.ABSENT: (State.ACTIVE,),
+    State.ACTIVE: (State.DRAINING, State.ABSENT),
+    State.DRAINING: (State.LOADING, State.ABSENT),
+    State.LOADING: (State.ACTIVE, State.ABSENT),
+}
+
+
+class LoadListener(Protocol):
+    """A pool, as its workers see it: who is to hear that a worker's load has fallen, and who waits for that."""
+
+    heap: list[tuple[int, WorkerId]] | None
+
+    @property
+    def line(self) -> Sized:
+        """The turns that wait for a worker."""
+        ...
+
+    def changed(self, worker: Worker) -> None:
+        """Note that a worker's load has fallen, or its slots changed."""
+        ...
+
+    def serve(self) -> None:
+        """Give the head of the line to a worker while one takes it."""
+        ...
 
 
 class Worker:
-    """A worker as the orchestrator knows it: what it was given, and who waits for its slots and its memory."""
+    """A worker: what it serves, what it was given, and who waits for its slots and its memory.
+
+    Attributes
+    ----------
+    state : State
+    info : WorkerInfo
+        As the plant last announced it, with the slots now in force.
+    target : ConfigurationName
+        What it serves or is going to serve.
+    came_from : ConfigurationName or None
+        What it served before its last change; None: it has not changed since it joined.
+    changed_s, paid_from_s : float
+        When its last change began or ended (-inf: never); since when its seconds are not accounted for yet.
+    active : bool
+        Whether it takes turns: `state` is ACTIVE.
+    hands_over : bool
+        As it drains, turns that decode move to other workers with their state.
+    asking, places : dict
+        While it hands over: turns in line for another worker, and the workers granted, until the turn leaves.
+    """
 
     __slots__ = (
         "_clock",
         "_emptied",
+        "_moves",
         "_plant",
+        "active",
         "aggregated",
         "asking",
-        "draining",
+        "came_from",
+        "changed_s",
         "hands_over",
         "id",
         "info",
@@ -34,29 +98,78 @@ class Worker:
         "line",
         "load_tokens",
         "load_turns",
+        "paid_from_s",
         "places",
         "pools",
         "room",
-        "since_s",
         "slots",
+        "state",
+        "target",
     )
 
     def __init__(self, clock: Clock, plant: Plant, info: WorkerInfo) -> None:
         self._clock, self._plant = clock, plant
         self.info = info
         self.id, self.aggregated = info.worker, info.role is Role.AGGREGATED
-        self.since_s = clock.now()
-        self.pools: list[Pool] = []
+        self.state = State.ABSENT
+        self._moves: deque[tuple[float, str]] = deque(maxlen=STORY_MOVES)
+        self.target = info.configuration
+        self.came_from: ConfigurationName | None = None
+        self.changed_s, self.paid_from_s = -math.inf, clock.now()
+        self.pools: list[LoadListener] = []
         self.load_turns = self.load_tokens = self.inside = 0
-        self.draining = self.hands_over = False  # hands_over: turns that decode move to other workers as it drains
-        self.asking: dict[TurnId, asyncio.Future[Worker]] = {}  # while it hands over: turns in line for another worker
-        self.places: dict[TurnId, Worker] = {}  # and the places found, until the turn comes or no longer needs one
+        self.active = self.hands_over = False
+        self.asking: dict[TurnId, asyncio.Future[Worker]] = {}
+        self.places: dict[TurnId, Worker] = {}
         self.line: deque[tuple[TurnView, asyncio.Future[None]]] = deque()
         self._emptied: asyncio.Future[None] | None = None
         self.slots: int | None = None
         self.room: int | None = None
+
+    # ------------------------------------------------ its life
+    @property
+    def absent(self) -> bool:
+        """Whether it is not there: not announced yet, or lost."""
+        return self.state is State.ABSENT
+
+    def _move(self, to: State) -> None:
+        """Change the state; raise InvalidTransition where the table does not allow it."""
+        if to not in TRANSITIONS[self.state]:
+            raise InvalidTransition(f"worker {self.id}", self.state, to, tuple(self._moves))
+        self.state = to
+        self.active = to is State.ACTIVE
+        self._moves.append((self._clock.now(), to))
+
+    def activate(self, info: WorkerInfo) -> None:
+        """Take turns as the plant has announced; one that has joined or come back may change at once."""
+        now_s = self._clock.now()
+        changed = self.state is State.LOADING
+        self._move(State.ACTIVE)
+        if changed:
+            self.came_from, self.changed_s = self.info.configuration, now_s
+        else:
+            self.came_from, self.changed_s, self.paid_from_s = None, -math.inf, now_s
+        self.info, self.target, self.aggregated = info, info.configuration, info.role is Role.AGGREGATED
+        self.hands_over, self._emptied = False, None
+        self.pools.clear()
         self.set_slots(info.slots)
 
+    def drain(self) -> None:
+        """Take no more turns, on the way to another configuration."""
+        self._move(State.DRAINING)
+        self.changed_s = self._clock.now()
+
+    def load(self) -> None:
+        """Begin to load a configuration: every turn has left."""
+        self._move(State.LOADING)
+
+    def lose(self) -> None:
+        """Be gone; who waited for it to be empty need not any more."""
+        self._move(State.ABSENT)
+        if self._emptied is not None and not self._emptied.done():
+            self._emptied.set_result(None)
+
+    # ------------------------------------------------ its load
     def set_slots(self, slots: int | None) -> None:
         """Take a new number of slots; what is staged ahead of them comes on top."""
         self.info = self.info._replace(slots=slots)
@@ -66,7 +179,7 @@ class Worker:
 
     def open(self) -> bool:
         """Tell whether one more turn may be given."""
-        return not self.draining and (self.room is None or self.load_turns < self.room)
+        return self.active and (self.room is None or self.load_turns < self.room)
 
     def give(self, turn: Turn) -> None:
         """Add a turn to the load."""
@@ -82,12 +195,12 @@ class Worker:
                 pool.changed(self)
             if pool.line:
                 pool.serve()
-        if self.draining:
+        if not self.active:
             self._let_go(turn)
             self._check_empty()
 
     def _let_go(self, turn: Turn) -> None:
-        """Give up the place that a turn looked for, or found, elsewhere."""
+        """Give up the place that a turn asked for, or was granted, elsewhere."""
         turn_id = turn.view.turn_id
         asked = self.asking.pop(turn_id, None)
         if asked is not None:

@@ -16,7 +16,7 @@ from typing import Any
 from orchestrator.clock import Clock
 from orchestrator.errors import ContextOverflow, Evicted, SteadyflowError, WorkerLost
 from orchestrator.messages import BatchCommand, PlantReading, RetentionCommand, Role
-from orchestrator.ports import Applied, Filled, PlantFact, Ready, Retired, Staged
+from orchestrator.ports import Applied, Filled, PlantFact, Retired, Staged
 from orchestrator.turn import EMPTY_CHAIN, ConfigurationName, KvChain, KvRef, TurnId, TurnView, WorkerId, new
 from plant.cluster_events import ClusterEvents
 from plant.cluster_spec import ConfigurationSpec, PoolSpec, RackSpec
@@ -228,7 +228,7 @@ class Cluster:
         return self._fleet.facts()
 
     # ------------------------------------------------ commands
-    def reconfigure(self, worker: WorkerId, to: ConfigurationName) -> asyncio.Future[Ready]:
+    def reconfigure(self, worker: WorkerId, to: ConfigurationName) -> asyncio.Future[None]:
         """Load and warm the configuration on a drained worker."""
         return self._fleet.reconfigure(self._nodes[worker], to)
 

@@ -13,7 +13,7 @@ from typing import Any
 from orchestrator.clock import Clock
 from orchestrator.errors import Evicted, LoadFailed, SteadyflowError
 from orchestrator.messages import DECODES, FILLS, Role
-from orchestrator.ports import PlantFact, Ready, WorkerInfo
+from orchestrator.ports import PlantFact, WorkerInfo
 from orchestrator.turn import ConfigurationName, WorkerId
 from plant.cluster_events import ClusterEvents
 from plant.cluster_spec import ConfigurationSpec, PoolSpec, RackSpec, each, lay_out
@@ -128,7 +128,7 @@ class Fleet:
         self.decodable_tokens = _largest(present, DECODES) or _largest(prepared, DECODES)
 
     # ------------------------------------------------ reconfiguration
-    def reconfigure(self, node: WorkerNode, to: ConfigurationName) -> asyncio.Future[Ready]:
+    def reconfigure(self, node: WorkerNode, to: ConfigurationName) -> asyncio.Future[None]:
         """Load and warm a prepared configuration on a drained worker. Cancelling the Future stops nothing."""
         future = self._clock.future()
         pool = self.pools[to]
@@ -145,7 +145,7 @@ class Fleet:
         self._clock.at(self._clock.now() + span_s, self._ready, (node, node.epoch, future))
         return future
 
-    def _ready(self, load: tuple[WorkerNode, int, asyncio.Future[Ready]]) -> None:
+    def _ready(self, load: tuple[WorkerNode, int, asyncio.Future[None]]) -> None:
         node, epoch, future = load
         if epoch != node.epoch:
             self._events.late += 1
@@ -159,7 +159,7 @@ class Fleet:
             return
         self._start_serving(node)
         if not future.done():
-            future.set_result(Ready(node.info()))
+            future.set_result(None)
 
     def _start_serving(self, node: WorkerNode) -> None:
         spec, pool = node.spec, node.pool

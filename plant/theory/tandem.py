@@ -19,7 +19,7 @@ from scipy import special
 from orchestrator.clock import Clock
 from orchestrator.errors import SteadyflowError
 from orchestrator.messages import BatchCommand, PlantReading, PoolReading, RetentionCommand, Role
-from orchestrator.ports import Applied, Filled, PlantFact, Ready, Retired, Staged, WorkerInfo
+from orchestrator.ports import Applied, Filled, PlantFact, Retired, Staged, WorkerInfo
 from orchestrator.turn import ConfigurationName, KvChain, KvRef, TurnId, TurnView, WorkerId, new
 from plant.hidden_turns import HiddenTurns
 
@@ -143,7 +143,7 @@ class Tandem:
         """No prefix is kept."""
         return 0
 
-    def reconfigure(self, worker: WorkerId, to: ConfigurationName) -> Future[Ready]:
+    def reconfigure(self, worker: WorkerId, to: ConfigurationName) -> Future[None]:
         """Refuse: the two stages are fixed."""
         raise SteadyflowError("the tandem plant has no other configuration to change to")
 

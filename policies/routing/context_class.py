@@ -46,7 +46,7 @@ class ContextClass:
     """
 
     no_linearisation = "a choice among workers at an instant: to the loops above it is a part of the pool"
-    particular = True  # a full class refuses its turns, and no others
+    selective = True  # a full class refuses its turns, and no others
     example: ClassVar = {"bounds_tokens": [8192], "configurations": [["prefill", "decode", "short"], ["long"]]}
     rules = (_one_configuration_list_a_class,)
 

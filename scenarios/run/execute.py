@@ -145,7 +145,7 @@ def _simulate(
             watch(clock, orchestrator.ledger, scenario.horizon_s, progress)
         tiers = orchestrator.plant.tiers if isinstance(orchestrator.plant, Cluster) else None
         pool_watch = (
-            PoolWatch(clock, orchestrator.plant.pools, orchestrator.worker_seconds, scenario.warmup_s)
+            PoolWatch(clock, orchestrator.plant.pools, orchestrator.registry.seconds, scenario.warmup_s)
             if isinstance(orchestrator.plant, Cluster)
             else None
         )
@@ -158,17 +158,17 @@ def _simulate(
             "control_ticks": orchestrator.loops.ticks,
             "samples_dropped": orchestrator.telemetry.dropped,
             "reconfigurations": {
-                "count": orchestrator.roster.flips,
-                "flaps": orchestrator.roster.flaps,
-                "reversals": orchestrator.roster.reversals,
-                "refused": orchestrator.roster.refused,
-                "rolled_back": orchestrator.roster.rolled_back,
-                "drain_s": orchestrator.roster.drain_s,
-                "dead_s": orchestrator.roster.dead_s,
-                "moved_turns": orchestrator.handover.moved_turns,
-                "refilled_turns": orchestrator.handover.refilled_turns,
+                "count": orchestrator.lifecycle.flips,
+                "flaps": orchestrator.lifecycle.flaps,
+                "reversals": orchestrator.lifecycle.reversals,
+                "refused": orchestrator.lifecycle.refused,
+                "rolled_back": orchestrator.lifecycle.rolled_back,
+                "drain_s": orchestrator.lifecycle.drain_s,
+                "dead_s": orchestrator.lifecycle.dead_s,
+                "moved_turns": orchestrator.drainer.moved_turns,
+                "refilled_turns": orchestrator.drainer.refilled_turns,
             },
-            "worker_seconds": orchestrator.worker_seconds(),
+            "worker_seconds": orchestrator.registry.seconds(),
         }
         if isinstance(source, Counted):
             ended.notes["workload"] = source.statistics()

@@ -36,8 +36,10 @@ class House:
         self.workers = []
         for number, name in enumerate(names):
             info = WorkerInfo(WorkerId(number), 0, ConfigurationName(name), Role.DECODE, 1, 0, 0)
-            self.workers.append(Worker(clock, plant, info))
-            self.pool.join(self.workers[-1])
+            worker = Worker(clock, plant, info)
+            worker.activate(info)
+            self.workers.append(worker)
+            self.pool.join(worker)
 
     def turn(self, tokens: int, key: int | None = None) -> Turn:
         self.born += 1

@@ -1,4 +1,4 @@
-"""Tasks carry turns one after another: no more of them than turns were ever under way, and each turn by its name."""
+"""Tasks run turns one after another: no more of them than turns were ever under way, and each turn by its name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_each_turn_has_one_task_to_itself_while_it_lasts(stays: list[tuple[int, 
     inside: dict[Any, int] = {}
     most = ended = broken = 0
 
-    async def travel(one: Turn, clock: VirtualClock) -> None:
+    async def run_one(one: Turn, clock: VirtualClock) -> None:
         nonlocal most, ended, broken
         task = asyncio.current_task()
         assert task is one.task
@@ -46,11 +46,11 @@ def test_each_turn_has_one_task_to_itself_while_it_lasts(stays: list[tuple[int, 
 
     async def main(clock: VirtualClock) -> None:
         async with asyncio.TaskGroup() as group:
-            carriers = TurnTaskPool(clock, lambda one: travel(one, clock), group)
+            pool = TurnTaskPool(clock, lambda one: run_one(one, clock), group)
             turns = [turn(number) for number in range(len(stays))]
 
             def begin(one: Turn) -> None:
-                carriers.carry(one)
+                pool.start(one)
                 assert one.task is not None
                 tasks.add(one.task)
 

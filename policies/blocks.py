@@ -59,9 +59,9 @@ class Sojourn:
         if span_s < self.window_s or retired < max(self.least_turns, 1.0):
             return None
         self.in_flight_turns = self._flown / span_s
-        found = self._flown / retired
+        sojourn_s = self._flown / retired
         self._since_s, self._retired, self._flown = self._at_s, y.retired_total, 0.0
-        return found if found > 0.0 else None
+        return sojourn_s if sojourn_s > 0.0 else None
 
 
 def standing(pool: PoolReading, y: CapacityReading) -> int:

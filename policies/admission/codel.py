@@ -1,4 +1,4 @@
-"""Shed when even the shortest wait has been too long for a while: controlled delay (A9).
+"""Shed when even the shortest wait has been too long for a while: controlled delay.
 
     d      age of the oldest waiting turn                                    s
     first  the instant since when d has been above target without a break    s
@@ -22,7 +22,7 @@ from policies.parameters import Positive
 
 
 class Codel:
-    """Controlled delay at the door.
+    """Shed arrivals while even the shortest wait stands above its target.
 
     Parameters
     ----------

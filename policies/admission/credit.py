@@ -1,4 +1,4 @@
-"""One release for one retirement: a constant number of turns in flight (A2; the essay's M3).
+"""One release for one retirement: a constant number of turns in flight.
 
     W   turns released and not retired            turns
     W <= cap_turns                                the door releases at once while this holds
@@ -20,7 +20,7 @@ from policies.parameters import Count
 
 
 class Credit:
-    """Hold the number in flight at a cap.
+    """Cap the turns in flight; each retirement releases one turn.
 
     Parameters
     ----------

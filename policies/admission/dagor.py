@@ -1,4 +1,4 @@
-"""Shed by priority, from the bottom up, while turns wait too long (A9).
+"""Shed by priority, from the bottom up, while turns wait too long.
 
     over   wait of the oldest > limit                                        -
     A      share of the arrivals to admit                                    1
@@ -23,7 +23,7 @@ from policies.parameters import Positive, Share
 
 
 class Dagor:
-    """Priority shedding with unequal steps.
+    """Shed by priority from the bottom up: fast down, slowly back.
 
     Parameters
     ----------

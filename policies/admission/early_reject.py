@@ -1,4 +1,4 @@
-"""Refuse at the door what decode could not serve in time: on its load now, or on its load when fill will end (A8).
+"""Refuse at the door what decode could not serve in time: on its load now, or on its load when fill will end.
 
     n     current:    x                                                      turns
           predicted:  w + b + x max(0, 1 - L / t_d)                          turns

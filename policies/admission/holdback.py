@@ -1,4 +1,4 @@
-"""Keep room for short interactive work: a reserve in the cap, sized by what the class needs (E18).
+"""Keep room for short interactive work: a reserve in the cap, sized by what the class needs.
 
     W     turns in flight <= cap                                             turns
     a     arrivals a second of a reserved class, mean over tau               turns/s
@@ -8,9 +8,10 @@
     within  what another law says beside the cap: its gate or its rate       -
 
 Square-root staffing: the reserve covers the class's offered load and z standard deviations of it, no more, so what it
-does not need goes to the rest; the trickle keeps strict priority from starving batch work. Source: essay E18; Halfin
-and Whitt, "Heavy-traffic limits for queues with many exponential servers" (1981); gateway-api-inference-extension issue
-1861 for what strict priority does. Missing data: until a class has retired a turn, S is the scenario's.
+does not need goes to the rest; the trickle keeps strict priority from starving batch work. Source: essay, section 18;
+Halfin and Whitt, "Heavy-traffic limits for queues with many exponential servers" (1981);
+gateway-api-inference-extension issue 1861 for what strict priority does. Missing data: until a class has retired a
+turn, S is the scenario's.
 """
 
 from __future__ import annotations
@@ -83,8 +84,8 @@ class Holdback:
         if before is not None and y.at_s > before.at_s:
             self._learn(before, y)
         reserves = {name: self._reserve(name) if name in self.reserved else self.trickle_turns for name in y.by_class}
-        said = AdmissionCommand() if self.within is None else self.within.act(y)
-        return replace(said, in_flight_cap_turns=self.cap_turns, reserve_turns=reserves)
+        command = AdmissionCommand() if self.within is None else self.within.act(y)
+        return replace(command, in_flight_cap_turns=self.cap_turns, reserve_turns=reserves)
 
     def structure(self, model: TandemModel) -> Structure:
         """Return the ring that the cap makes, or the loop of the law within; reserves only divide it among classes."""

@@ -1,4 +1,4 @@
-"""A relay that counts what is under way (A3): the same gate, on work in flight instead of on busy slots.
+"""A relay that counts what is under way: the same gate, on work in flight instead of on busy slots.
 
     W     turns released and not retired          turns
     open  W <= open_at_turns                      opens

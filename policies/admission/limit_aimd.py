@@ -1,4 +1,4 @@
-"""A limit on turns in flight by additive increase and multiplicative decrease (A7).
+"""A limit on turns in flight by additive increase and multiplicative decrease.
 
     R     sojourn of the last window: mean in flight / retirement rate       s
     late  R > timeout, or a preemption in the window                         -
@@ -6,7 +6,7 @@
           0.9 L when late                                                    turns
 
 Source: Netflix concurrency-limits, AIMDLimit (backoff 0.9, timeout 5 s, +1 only when at least half used); Chiu and Jain
-(1989). A sawtooth by construction. Missing data: a window without retirements changes nothing.
+(1989). Missing data: a window without retirements changes nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Envoy's gradient controller: a limit that asks now and then what an empty system takes (A7).
+"""Envoy's gradient controller: a limit that asks now and then what an empty system takes.
 
     R     sojourn of the last window                                         s
     R0    sojourn of the last probe                                          s

@@ -1,4 +1,4 @@
-"""A limit on turns in flight from the gradient of short to long sojourn (A7).
+"""A limit on turns in flight from the gradient of short to long sojourn.
 
     R     sojourn of the last window                                         s
     M     its exponential mean over long_windows windows                     s

@@ -1,4 +1,4 @@
-"""A limit on turns in flight after TCP Vegas: keep a few turns queued, no more (A7).
+"""A limit on turns in flight after TCP Vegas: keep a few turns queued, no more.
 
     R     sojourn of the last window                                         s
     R0    least sojourn seen; taken anew every probe_windows windows         s

@@ -1,4 +1,4 @@
-"""Pace the door around the service rate, corrected by work in flight (A4): u = N/T + k (W* - W).
+"""Pace the door around the service rate, corrected by work in flight: u = N/T + k (W* - W).
 
     u    release rate                             turns/s
     N    decode slots                             turns

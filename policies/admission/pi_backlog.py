@@ -1,4 +1,4 @@
-"""Proportional-integral control of the work at the decode pool, from a smoothed backlog (A6).
+"""Proportional-integral control of the work at the decode pool, from a smoothed backlog.
 
     q     x + b - N, mean over tau: ready turns, or minus the free slots      turns
     e     B* - q                                                              turns
@@ -11,7 +11,7 @@
 q integrates the release rate through a dead time, so the tuning is SIMC's for an integrating process. The last term
 is back-calculation: what the actuator did not do is taken out of I; and I rests while e > 0 and nobody waits at the
 door, when a higher rate would release nothing. So nothing winds up. The first act takes over the rate that stands
-(bumpless). Source: essay E18; Skogestad, "Simple analytic rules for model reduction and PID controller tuning"
+(bumpless). Source: essay, section 18; Skogestad, "Simple analytic rules for model reduction and PID controller tuning"
 (2003); Astrom and Hagglund, "Advanced PID Control" (2006), section 3.5. Missing data: without a prediction from the
 plant, u0 is the scenario's stated rate.
 """

@@ -18,7 +18,7 @@ from policies.parameters import NotNegative, Positive, below
 
 
 class Prbs:
-    """Two release rates in a pseudo-random order.
+    """Excite the loop by two release rates in a pseudo-random order.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Hold the ready buffer that will be there when today's releases arrive (A5).
+"""Hold the ready buffer that will be there when today's releases arrive.
 
     r     rate of a full pool: N x mean(retired/s) / mean(busy slots)   turns/s   (exponential means over tau)
     b     buffer predicted at t + L: W - N - r L                        turns
@@ -11,7 +11,7 @@
     k     gain, default 1/L                                             1/s
 
 W counts the pipeline, so this is a Smith predictor (Smith, 1957) whose model is one measured number. r must be the
-rate of a *full* pool: see `predictive_buffer_naive` for what the plain retirement rate does. Source: essay E18
+rate of a *full* pool: see `predictive_buffer_naive` for what the plain retirement rate does. Source: essay, section 18
 ("regulate admission from smoothed backlog and predicted service rate"); Mooncake's prediction-based early rejection.
 Missing data: until the first retirement, r is the rate stated by the scenario.
 """

@@ -1,4 +1,4 @@
-"""A5 as one would first write it: the service rate is the present retirement rate. Kept for the lesson.
+"""Predictive buffer as one would first write it: the present retirement rate as service rate. Kept for the lesson.
 
     r     mean(retired/s), exponential over tau                         turns/s
     u     r + k (B* - (W - N - r L))                                    turns/s   (symbols of `predictive_buffer`)
@@ -19,7 +19,7 @@ from policies.design.tandem_model import TandemModel, predictive_on_retirements
 
 
 class PredictiveBufferNaive(PredictiveBuffer):
-    """`PredictiveBuffer`, parameters and all, that takes the present retirement rate for the service rate."""
+    """`PredictiveBuffer` with the present retirement rate as the service rate: kept for the lesson."""
 
     _rate: float | None = None
 

@@ -1,4 +1,4 @@
-"""A rate proportional to free slots (the essay's M2): u = u0 + k (r - y).
+"""A rate proportional to free slots: u = u0 + k (r - y).
 
     u    release rate                             turns/s
     u0   rate at the setpoint                     turns/s
@@ -6,11 +6,11 @@
     r    turns wanted                             turns
     y    busy slots, or those and the ready turns turns
 
-Through a dead time L with mean residence T the loop s + 1/T + k e^(-sL) = 0 loses stability at
-k_c = sqrt(w^2 + 1/T^2), where w L + atan(w T) = pi. Below k_c noise still drives quasi-cycles. With the ready turns in
-y a full pool is seen too, as the integrator that it then is: k_c = pi / (2 L) there.
-Source: essay E18; any text on dead-time loops, as Astrom and Hagglund, "Advanced PID Control" (2006), chapter 4.
-Missing data: needs none; u is clipped to what the door can do.
+Through a dead time L with mean residence T the loop s + 1/T + k e^(-sL) = 0 loses stability at k_c = sqrt(w^2 + 1/T^2),
+where w L + atan(w T) = pi. Below k_c noise still drives quasi-cycles. With the ready turns in y a full pool is seen
+too, as the integrator that it then is: k_c = pi / (2 L) there. Source: essay, section 18; any text on dead-time loops,
+as Astrom and Hagglund, "Advanced PID Control" (2006), chapter 4. Missing data: needs none; u is clipped to what the
+door can do.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from policies.parameters import NotNegative, Positive, below
 
 
 class Relay:
-    """Two release rates, switched by the busy slots.
+    """Excite the loop by two release rates, switched by the busy slots.
 
     Parameters
     ----------

@@ -1,20 +1,19 @@
-"""Admission gated by retirement, read as a relay on the occupancy of the decode pool (A1).
+"""Admission gated by retirement, read as a relay on the occupancy of the decode pool.
 
     x     busy slots / slots                      1
     open  x <= open_at_ratio                      opens
           x >= close_at_ratio                     closes
           in between                              stays as it is
 
-The essay (E18) says that admission to input fill is "gated directly by the retirement of decode queries". That can be
-read in three ways, which fail by three mechanisms and need different remedies:
+The essay (section 18) says that admission to input fill is "gated directly by the retirement of decode queries". That
+can be read in three ways, which fail by three mechanisms and need different remedies:
 
-    M1  this law: a threshold on occupancy, blind to what is in the pipeline  -> limit cycle, an exact orbit
-    M2  `proportional_gate`: a rate proportional to free slots                -> Hopf at a computable gain
-    M3  `credit`: one release for one retirement                              -> an echo: no cycle of its own, but no
-                                                                                 damping either
+    `retirement_gate`    a threshold on occupancy, blind to the pipeline    -> limit cycle, an exact orbit
+    `proportional_gate`  a rate proportional to free slots                  -> Hopf at a computable gain
+    `credit`             one release for one retirement                     -> an echo: no cycle of its own, no damping
 
-Source: essay E18; relay orbits as in Tsypkin, "Relay Control Systems" (1984), chapter 3. Missing data: with no slots
-the gate stays as it is.
+Source: essay, section 18; relay orbits as in Tsypkin, "Relay Control Systems" (1984), chapter 3. Missing data: with no
+slots the gate stays as it is.
 """
 
 from __future__ import annotations

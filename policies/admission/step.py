@@ -16,7 +16,7 @@ from policies.parameters import NotNegative, Positive, below
 
 
 class Step:
-    """A square wave of the release rate.
+    """Excite the loop by a square wave of the release rate.
 
     Parameters
     ----------

@@ -6,8 +6,8 @@
     band    |cap* - cap| <= band_ratio cap: stays                              1
 
 settle_s is at least the time a batch takes to turn over (a mean answer) plus the age of the readings: until then the
-step time speaks of the old batch, and acting on it again is integral action on dead time. Source: essay E18, "avoid
-changing batch size more quickly than the system can observe its effect". Missing data: the cap stays as it is.
+step time speaks of the old batch, and acting on it again is integral action on dead time. Source: essay, section 18,
+"avoid changing batch size more quickly than the system can observe its effect". Missing data: the cap stays as it is.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@
     m     share of the objective to use           1
 
 A decode step is affine in the batch at a given context, so one quotient is the model. The mean over tau keeps one odd
-step from moving the cap; nothing limits how fast the cap may move: see `slew_limited`. Source: essay E16; Agrawal et
-al., "Taming throughput-latency tradeoff in LLM inference with Sarathi-Serve" (2024), section 4 (token budgets from a
-TBT objective). Missing data: without an objective, a step or a batch, the cap stays as it is.
+step from moving the cap; nothing limits how fast the cap may move: see `slew_limited`. Source: essay, section 16;
+Agrawal et al., "Taming throughput-latency tradeoff in LLM inference with Sarathi-Serve" (2024), section 4 (token
+budgets from a TBT objective). Missing data: without an objective, a step or a batch, the cap stays as it is.
 """
 
 from __future__ import annotations

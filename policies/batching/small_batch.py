@@ -7,7 +7,7 @@
 
 "The optimum batch size ... may be much closer to one or five": each turn decodes faster in a smaller batch, so the cap
 rises only under a standing line of ready work and falls as soon as the batch itself has room. The gap between high and
-low, and the two spans, are the hysteresis. Source: essay E16. Missing data: without workers, the cap stays.
+low, and the two spans, are the hysteresis. Source: essay, section 16. Missing data: without workers, the cap stays.
 """
 
 from __future__ import annotations

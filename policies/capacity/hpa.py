@@ -1,4 +1,4 @@
-"""The Kubernetes horizontal autoscaler on one pool (C1).
+"""The Kubernetes horizontal autoscaler on one pool.
 
     n     workers, those on their way included                               workers
     m     load per worker: of the ready ones (pending-blind), or with those  1 or turns

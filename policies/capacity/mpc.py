@@ -158,5 +158,5 @@ class Mpc:
             q[0] -= 2.0 * self._c * n  # the first move is measured from n
         self._solver.update(q=q, l=lower, u=upper)
         self._solver.warm_start(x=np.concatenate([np.full(H, n), np.zeros(H)]), y=np.zeros(3 * H))
-        found = self._solver.solve(raise_error=False)
-        return float(found.x[d]) if found.x is not None and np.isfinite(found.x[d]) else n
+        solution = self._solver.solve(raise_error=False)
+        return float(solution.x[d]) if solution.x is not None and np.isfinite(solution.x[d]) else n

@@ -1,4 +1,4 @@
-"""A slow floor and a fast trim: forecast sets the least, load moves one worker at a time (C2).
+"""A slow floor and a fast trim: forecast sets the least, load moves one worker at a time.
 
     floor  ceil(F / (mu h)), F the demand loop's forecast                        workers
     u      load per worker                                                       1
@@ -8,8 +8,8 @@
 
 The consolidation test N/(N-1) asks what the load will be *after* the worker is gone; without it +-1 scaling flaps at
 constant load whenever down N/(N-1) >= up. Waiting flip_s, the cost of a flip in worker-seconds, before giving a worker
-up is the ski-rental rule: at most twice the cost of knowing the future (Karlin et al., 1988). Source: essay E17, E18;
-Dynamo's planner (throughput floor, +-1 every 5 s, observe-only in transition) and its issue 9294; SageServe
+up is the ski-rental rule: at most twice the cost of knowing the future (Karlin et al., 1988). Source: essay, sections
+17 and 18; Dynamo's planner (throughput floor, +-1 every 5 s, observe-only in transition) and its issue 9294; SageServe
 (2502.14617). With `consolidation` and `observe_only` off and no dwell it is the flat pair of thresholds that those
 reports are about. Missing data: N stays, above its floor.
 """

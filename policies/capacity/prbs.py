@@ -19,7 +19,7 @@ from policies.parameters import Count, CountOrZero, Positive, below
 
 
 class Prbs:
-    """Two sizes of a pool in a pseudo-random order.
+    """Excite the loop by two sizes of a pool in a pseudo-random order.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ from policies.parameters import Count, NotNegative, Positive, at_most
 
 
 class QueueModel:
-    """Workers for a wait, one configuration at a time.
+    """The fewest workers whose predicted wait is short enough, for each configuration.
 
     Parameters
     ----------

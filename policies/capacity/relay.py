@@ -18,7 +18,7 @@ from policies.parameters import Count, CountOrZero, NotNegative, Positive, below
 
 
 class Relay:
-    """Two sizes of a pool, switched by the workers that are ready.
+    """Excite the loop by two sizes of a pool, switched by the workers that are ready.
 
     Parameters
     ----------

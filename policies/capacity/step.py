@@ -17,7 +17,7 @@ from policies.parameters import Count, CountOrZero, Positive, below
 
 
 class Step:
-    """A square wave of the workers wanted.
+    """Excite the loop by a square wave of the workers wanted.
 
     Parameters
     ----------

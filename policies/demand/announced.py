@@ -5,9 +5,9 @@
               the arrivals a second, mean over tau, less A                         turns/s
     forecast  max(0, r) + A(t + lead)                                              turns/s
 
-Source: essay E17, "anticipate known ramps". A forecast from history cannot see a first time; the calendar can. With a
-`base` law the two join: the day's own shape from history, the launch from the calendar, and the launch does not stay in
-the history as if it came every day. Missing data: no rate yet, what is announced alone.
+Source: essay, section 17, "anticipate known ramps". A forecast from history cannot see a first time; the calendar can.
+With a `base` law the two join: the day's own shape from history, the launch from the calendar, and the launch does not
+stay in the history as if it came every day. Missing data: no rate yet, what is announced alone.
 """
 
 from __future__ import annotations
@@ -96,11 +96,11 @@ class Announced:
         if span_s > 0.0:
             self._r.update(max(0.0, rest - self._rest) / span_s, y.at_s)
             self._at_s, self._rest = y.at_s, rest
-        said = DemandCommand()
+        command = DemandCommand()
         if self.base is not None:
-            said = self.base.act(replace(y, arrived_total=max(0, round(rest))))
-        r = self._r.value or 0.0 if said.forecast_per_s is None else said.forecast_per_s
-        return replace(said, forecast_per_s=max(0.0, r) + self._announced(y.now_s + self.lead_s))
+            command = self.base.act(replace(y, arrived_total=max(0, round(rest))))
+        r = self._r.value or 0.0 if command.forecast_per_s is None else command.forecast_per_s
+        return replace(command, forecast_per_s=max(0.0, r) + self._announced(y.now_s + self.lead_s))
 
     def _announced(self, t: float) -> float:
         total = 0.0

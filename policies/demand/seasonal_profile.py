@@ -4,8 +4,9 @@
     k        today's rate / profile's rate, mean over tau                      1
     forecast k p[i + lead]                                                     turns/s
 
-Source: essay E17, "observe customer workloads and time-of-day patterns"; the prior used by SageServe (2502.14617). A
-`given` profile starts it off, so that the first day is not blind. Missing data: a bin never seen, the present rate.
+Source: essay, section 17, "observe customer workloads and time-of-day patterns"; the prior used by SageServe
+(2502.14617). A `given` profile starts it off, so that the first day is not blind. Missing data: a bin never seen, the
+present rate.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def harmonic_balance(
     for amplitude in amplitudes:
         n = nonlinearity(float(amplitude))
         gains.append(_crossing(n, plant, omega_rad_s) if n != 0 else None)
-    found = []
+    balances = []
     for i, (one, two) in enumerate(pairwise(gains)):
         if one is None or two is None or (one[1] - 1) * (two[1] - 1) > 0:
             continue
@@ -102,8 +102,8 @@ def harmonic_balance(
         exact = float(brentq(excess, amplitudes[i], amplitudes[i + 1]))
         crossing = _crossing(nonlinearity(exact), plant, omega_rad_s)
         if crossing is not None:
-            found.append(Balance(omega_rad_s=crossing[0], amplitude=exact, stable=two[1] < one[1]))
-    return sorted(found, key=lambda one: one.omega_rad_s)
+            balances.append(Balance(omega_rad_s=crossing[0], amplitude=exact, stable=two[1] < one[1]))
+    return sorted(balances, key=lambda one: one.omega_rad_s)
 
 
 def _crossing(n: complex, plant: Response, omega_rad_s: Floats) -> tuple[float, float] | None:

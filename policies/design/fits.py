@@ -63,10 +63,10 @@ def fopdt_response(t_s: Floats, u: Floats, gain: float, tau_s: float, dead_time_
     The dead time need not be a whole number of samples: the input is shifted exactly, as a piecewise constant.
     """
     step = float(t_s[1] - t_s[0])
-    whole = int(np.floor(dead_time_s / step))
-    part = dead_time_s / step - whole
+    samples = int(np.floor(dead_time_s / step))
+    part = dead_time_s / step - samples
     du = u - u[0]
-    late = np.concatenate([np.zeros(whole + 1), du])[: len(du) + 1]
+    late = np.concatenate([np.zeros(samples + 1), du])[: len(du) + 1]
     older, newer = late[:-1], late[1:]
     decay, within = np.exp(-step / tau_s), np.exp(-(1 - part) * step / tau_s)
     # Over a step the held input changes from `older` to `newer` a fraction `part` into it.
@@ -123,15 +123,15 @@ def fit_fopdt(
     if not starts:
         raise ValueError("the output does not rise with the input at any dead time")
     start = min(starts, key=lambda p: float(np.sum(miss(p) ** 2)))
-    found = least_squares(
+    solution = least_squares(
         miss, start, bounds=([0.0 if rising else -np.inf, np.log(step / 10), 0, -np.inf], [np.inf, 30, limit, np.inf])
     )
-    residual, slope = np.asarray(found.fun, dtype=np.float64), np.asarray(found.jac, dtype=np.float64)
+    residual, slope = np.asarray(solution.fun, dtype=np.float64), np.asarray(solution.jac, dtype=np.float64)
     variance = float(residual @ residual) / max(len(y) - 4, 1)
     # Noise that stays for a while (a pool's own counting noise does) leaves fewer independent samples than rows.
     covariance = np.linalg.pinv(slope.T @ slope) * variance * correlation_length(residual)
     half = Z95 * np.sqrt(np.diag(covariance))
-    gain, tau, dead = float(found.x[0]), float(np.exp(found.x[1])), float(found.x[2])
+    gain, tau, dead = float(solution.x[0]), float(np.exp(solution.x[1])), float(solution.x[2])
     return FopdtFit(
         model=Fopdt(gain=gain, tau_s=tau, dead_time_s=dead),
         gain_ci=float(half[0]),
@@ -175,13 +175,13 @@ def _arx(u: Floats, y: Floats, a_order: int, b_order: int, delay: int, first: in
     columns = [x[first - i : n - i] for i in range(1, a_order + 1)]
     columns += [v[first - delay - j : n - delay - j] for j in range(b_order)]
     matrix, target = np.stack(columns, axis=1), x[first:]
-    found, *_ = np.linalg.lstsq(matrix, target, rcond=None)
-    residual = target - matrix @ found
-    variance = float(residual @ residual) / max(len(target) - len(found), 1)
+    coefficients, *_ = np.linalg.lstsq(matrix, target, rcond=None)
+    residual = target - matrix @ coefficients
+    variance = float(residual @ residual) / max(len(target) - len(coefficients), 1)
     half = Z95 * np.sqrt(np.diag(np.linalg.pinv(matrix.T @ matrix)) * variance)
     return ArxFit(
-        a=found[:a_order],
-        b=found[a_order:],
+        a=coefficients[:a_order],
+        b=coefficients[a_order:],
         a_ci=half[:a_order],
         b_ci=half[a_order:],
         delay=delay,

@@ -129,10 +129,10 @@ def clipped_gate(
     if balance(left)[0] < left:
         left = float(brentq(lambda gain: balance(gain)[0] - gain, 1e-3 * left, left, xtol=1e-6))
     level = balance(left)[1]
-    found = steady_noise(
+    noise_left = steady_noise(
         residence_s=t, dead_time_s=dead_time_s, gain_per_s=left, throughput_per_s=level / t, release_fano=0.0
     )
-    return Clipped(gain_per_s=left, level_turns=level, noise=found)
+    return Clipped(gain_per_s=left, level_turns=level, noise=noise_left)
 
 
 def erlang_pool_variance(*, throughput_per_s: float, residence_s: float) -> float:

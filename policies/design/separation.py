@@ -59,11 +59,11 @@ def separation(fast: Matrix, to_fast: Matrix, to_slow: Matrix, slow: Matrix) -> 
     to_fast, to_slow : ndarray
         Couplings, shapes (f, s) and (s, f).
     """
-    whole = np.linalg.eigvals(np.block([[fast, to_fast], [to_slow, slow]]))
+    joint_modes = np.linalg.eigvals(np.block([[fast, to_fast], [to_slow, slow]]))
     settled = slow - to_slow @ np.linalg.solve(fast, to_fast)
     fast_modes, slow_modes = np.linalg.eigvals(fast), np.linalg.eigvals(settled)
     apart = np.concatenate([fast_modes, slow_modes])
-    distance = np.abs(whole[:, None] - apart[None, :]) / np.maximum(np.abs(apart[None, :]), 1e-300)
+    distance = np.abs(joint_modes[:, None] - apart[None, :]) / np.maximum(np.abs(apart[None, :]), 1e-300)
     rows, columns = linear_sum_assignment(distance)
     ratio = float(np.abs(fast_modes.real).min() / max(np.abs(slow_modes).max(), 1e-300))
     return Separation(
@@ -73,13 +73,13 @@ def separation(fast: Matrix, to_fast: Matrix, to_slow: Matrix, slow: Matrix) -> 
     )
 
 
-def _peak_gain(own: Matrix, into: Matrix) -> float:
+def _peak_gain(a: Matrix, b: Matrix) -> float:
     # max over frequency of the largest singular value of (jw - own)^-1 into; inf for a part not stable by itself.
-    modes = np.linalg.eigvals(own)
+    modes = np.linalg.eigvals(a)
     if np.any(modes.real >= 0):
         return float("inf")
     scale = np.abs(modes)
     omega = np.concatenate([[0.0], np.geomspace(scale.min() / 100, scale.max() * 100, 300)])
-    stacked = 1j * omega[:, None, None] * np.eye(len(own)) - own
-    answers = np.linalg.solve(stacked, np.broadcast_to(into, (len(omega), *into.shape)))
+    stacked = 1j * omega[:, None, None] * np.eye(len(a)) - a
+    answers = np.linalg.solve(stacked, np.broadcast_to(b, (len(omega), *b.shape)))
     return float(np.linalg.svd(answers, compute_uv=False).max())

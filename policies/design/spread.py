@@ -82,13 +82,13 @@ def spread_relay_orbit(
     switched = [k for k in openings if k >= first]
     if len(switched) < 2:
         return None
-    whole = busy[switched[0] : switched[-1]]
+    cycles = busy[switched[0] : switched[-1]]
     return RelayOrbit(
         period_s=float((switched[-1] - switched[0]) * step_s / (len(switched) - 1)),
-        trough_turns=float(whole.min()),
-        peak_turns=float(whole.max()),
+        trough_turns=float(cycles.min()),
+        peak_turns=float(cycles.max()),
         ready_peak_turns=highest,
-        utilization_ratio=float(whole.mean()) / slots if highest > 0.0 else None,
+        utilization_ratio=float(cycles.mean()) / slots if highest > 0.0 else None,
     )
 
 

@@ -115,5 +115,5 @@ class Declares(Protocol):
 
 def reason_for_none(law: object) -> str | None:
     """Return why a law has no linearisation, in its own words; None where it does not say."""
-    said = getattr(law, "no_linearisation", None)
-    return said if isinstance(said, str) else None
+    reason = getattr(law, "no_linearisation", None)
+    return reason if isinstance(reason, str) else None

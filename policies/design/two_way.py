@@ -86,13 +86,13 @@ def fit_two_way(t_s: Floats, u: Floats, y: Floats, *, rest: float, most_dead_tim
     start = _scanned(up, down, y, step, max(int(most_dead_time_s / step), 1))
     low, limit = np.log(step / 2), (np.floor(most_dead_time_s / step) + 1) * step
     start[1], start[3] = max(start[1], low + 1e-9), max(start[3], low + 1e-9)
-    found = least_squares(miss, start, bounds=([0, low, 0, low, 0, -np.inf], [np.inf, 30, limit, 30, limit, np.inf]))
-    residual, slope = np.asarray(found.fun, dtype=np.float64), np.asarray(found.jac, dtype=np.float64)
+    solution = least_squares(miss, start, bounds=([0, low, 0, low, 0, -np.inf], [np.inf, 30, limit, 30, limit, np.inf]))
+    residual, slope = np.asarray(solution.fun, dtype=np.float64), np.asarray(solution.jac, dtype=np.float64)
     variance = float(residual @ residual) / max(len(y) - 6, 1)
     spread = np.linalg.pinv(slope.T @ slope) * variance * correlation_length(residual)
     half = Z95 * np.sqrt(np.diag(spread))
-    gain, dead_u, dead_d = float(found.x[0]), float(found.x[2]), float(found.x[4])
-    tau_u, tau_d = float(np.exp(found.x[1])), float(np.exp(found.x[3]))
+    gain, dead_u, dead_d = float(solution.x[0]), float(solution.x[2]), float(solution.x[4])
+    tau_u, tau_d = float(np.exp(solution.x[1])), float(np.exp(solution.x[3]))
 
     def together(lag: int, dead: int, tau_s: float) -> float:
         both = spread[dead, dead] + tau_s**2 * spread[lag, lag] + 2 * tau_s * spread[lag, dead]

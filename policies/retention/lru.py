@@ -2,10 +2,10 @@
 
     victim = the context whose last use lies furthest back    when a tier is full
     C      = capacity of the shared tier                      tokens (None: its memory)
-    a compacted context's life is 0, unless told otherwise    s
+    a compacted context's life is 0, unless `keep_compacted`    s
 
 Stateless: the same command at every tick. Source: least recently used, Belady's rule seen backwards (Mattson et al.,
-IBM Systems Journal 9(2), 1970); what a compaction leaves behind, essay E2. Missing data: reads none.
+IBM Systems Journal 9(2), 1970); what a compaction leaves behind, essay, section 2. Missing data: reads none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from policies.parameters import Count
 
 
 class Lru:
-    """Least recently used.
+    """Evict the least recently used context when a tier is full.
 
     Parameters
     ----------

@@ -8,8 +8,8 @@
         max_k  sum_{j=i..k} S_j/S_i h_j R  -  sum_{j=i..k} S_j/S_i p B dt_j  >= 0
 
 The life in the fast tier is the last bin that still pays at its price, in the slow tier likewise at its own; an idle
-context is worth its expected saving less its rent. Order `value`: who has used up most of its life goes first.
-Sources: discard by reuse, essay E2; optimal stopping of a rented position is the ski-rental problem (Karlin et al.,
+context is worth its expected saving less its rent. Order `value`: who has used up most of its life goes first. Sources:
+discard by reuse, essay, section 2; optimal stopping of a rented position is the ski-rental problem (Karlin et al.,
 Algorithmica 3, 1988). Hazards are shrunk towards the whole population's by `prior` contexts, so that a kind seen a few
 times is not judged by them. Missing data: a kind never seen has no rule and is kept while there is room.
 """

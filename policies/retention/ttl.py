@@ -19,7 +19,7 @@ KINDS = ("tool", "human", "unknown")
 
 
 class Ttl:
-    """Time to live.
+    """Discard a context a fixed time after its last use.
 
     Parameters
     ----------

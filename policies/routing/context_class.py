@@ -4,9 +4,9 @@
     i*    the less loaded of two workers drawn among those prepared for g            turns
 
 A long fill in front of short ones makes all of them late; intervals of size keep them apart. Where the turn's own class
-has no open worker it may spill to the next longer class, never to a shorter one. Source: essay E17 and E21 (prepared
-configurations); Harchol-Balter, Crovella and Murta, "On choosing a task assignment policy for a distributed server
-system" (1999). Missing data: in a pool with none of the named configurations, the least loaded worker.
+has no open worker it may spill to the next longer class, never to a shorter one. Source: essay, sections 17 and 21
+(prepared configurations); Harchol-Balter, Crovella and Murta, "On choosing a task assignment policy for a distributed
+server system" (1999). Missing data: in a pool with none of the named configurations, the least loaded worker.
 """
 
 from __future__ import annotations
@@ -70,17 +70,17 @@ class ContextClass:
         self._left -= 1
         if not any(self._groups):
             return pool.least_loaded()
-        own = bisect_right(self.bounds_tokens, turn.prompt_tokens)
-        for group in self._groups[own:] if self.spill else self._groups[own : own + 1]:
-            found = self._best(group, turn, pool)
-            if found is not None:
-                return found
+        first = bisect_right(self.bounds_tokens, turn.prompt_tokens)
+        for group in self._groups[first:] if self.spill else self._groups[first : first + 1]:
+            worker = self._best(group, turn, pool)
+            if worker is not None:
+                return worker
         return None
 
     def _best(self, group: list[WorkerId], turn: TurnView, pool: PoolView) -> WorkerId | None:
         drawn = [group[int(uniform(STREAM, turn.key, k) * len(group))] for k in range(2)] if group else []
-        found = [w for w in drawn if pool.open(w)] or [w for w in group if pool.open(w)]
-        return min(found, key=lambda w: (pool.view(w).load_turns, w), default=None)
+        candidates = [w for w in drawn if pool.open(w)] or [w for w in group if pool.open(w)]
+        return min(candidates, key=lambda w: (pool.view(w).load_turns, w), default=None)
 
     def _sort(self, pool: PoolView) -> None:
         """Sort the pool's workers by class; done once for as many decisions as there are workers."""

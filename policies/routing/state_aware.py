@@ -4,10 +4,10 @@
     c_i    cost_s(i)                    fetching what is kept, filling the rest, from where it lies    s
     i*     argmin (q_i + c_i)           over the holder, the least loaded, and k more
 
-The holder of a context is one candidate among others, never an obligation: its state can be fetched by any worker, so
-a turn is bound to no machine. Ties go to the first of that order. Source: essay E2 and E17; the trade-off of cache
-against load as in Mooncake's conductor (Qin et al., FAST 2025). Missing data: a worker whose cost the plant cannot tell
-costs nothing, and the law becomes the least loaded.
+The holder of a context is one candidate among others, never an obligation: its state can be fetched by any worker, so a
+turn is bound to no machine. Ties go to the first of that order. Source: essay, sections 2 and 17; the trade-off of
+cache against load as in Mooncake's conductor (Qin et al., FAST 2025). Missing data: a worker whose cost the plant
+cannot tell costs nothing, and the law becomes the least loaded.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def _joined(
     make = laws.router_maker(candidate.routing)
     routers = range(scenario.dispatch.routers)
     plant = plants.plant(scenario, clock, truths, seed)
-    made = Orchestrator(
+    assembled = Orchestrator(
         clock,
         spec(scenario, seed),
         plant,
@@ -89,10 +89,10 @@ def _joined(
         sink,
     )
     if isinstance(plant, Cluster):
-        watch_pools(made.recorder, plant.pools, clock)
+        watch_pools(assembled.recorder, plant.pools, clock)
         if plant.tiers is not None:
-            watch_tiers(made.recorder, plant.tiers)
-    return made, source
+            watch_tiers(assembled.recorder, plant.tiers)
+    return assembled, source
 
 
 def _own(scenario: Scenario, candidate: Candidate) -> Scenario:

@@ -36,10 +36,8 @@ def cluster(part: ClusterPlant, clock: Clock, truths: HiddenTurns, seed: int = 0
             clock,
             truths,
             racks=[_rack(rack) for rack in part.racks],
-            configurations=[_configuration(name, own) for name, own in part.configurations.items()],
-            pools=[
-                PoolSpec(configuration=ConfigurationName(own.configuration), workers=own.workers) for own in part.pools
-            ],
+            configurations=[_configuration(name, table) for name, table in part.configurations.items()],
+            pools=[_pool(pool) for pool in part.pools],
             faults=[_fault(fault) for fault in part.faults],
             kv=kv,
             load_stream=stream_key(seed, "plant.loading"),
@@ -58,17 +56,17 @@ def _pool(pool: WorkerPool) -> PoolSpec:
     return PoolSpec(configuration=ConfigurationName(pool.configuration), workers=pool.workers)
 
 
-def _configuration(name: str, own: Configuration) -> ConfigurationSpec:
+def _configuration(name: str, table: Configuration) -> ConfigurationSpec:
     """A fill worker serves one turn at a time, so its table need not say so."""
-    settings = own.model_dump(exclude={"times"})
-    settings["swap_bytes_per_s"] = _or_inf(own.swap_bytes_per_s)
-    if own.slots is None and own.role in (*FILL_ROLES, Role.IDLE):
+    settings = table.model_dump(exclude={"times"})
+    settings["swap_bytes_per_s"] = _or_inf(table.swap_bytes_per_s)
+    if table.slots is None and table.role in (*FILL_ROLES, Role.IDLE):
         settings["slots"] = 1
-    if isinstance(own.times, MoeTimes):
-        worker = _moe_worker(name, own.times)
-        settings |= {key: value for key, value in _made(worker, settings).items() if key not in own.model_fields_set}
+    if isinstance(table.times, MoeTimes):
+        worker = _moe_worker(name, table.times)
+        settings |= {key: value for key, value in _made(worker, settings).items() if key not in table.model_fields_set}
         return ConfigurationSpec(name=ConfigurationName(name), times=worker.times, **settings)
-    return ConfigurationSpec(name=ConfigurationName(name), times=_times(own.times), **settings)
+    return ConfigurationSpec(name=ConfigurationName(name), times=_times(table.times), **settings)
 
 
 def _moe_worker(name: str, times: MoeTimes) -> MoeWorker:
@@ -89,24 +87,24 @@ def _made(worker: MoeWorker, settings: dict[str, Any]) -> dict[str, float]:  # A
     }
 
 
-def startup_s(own: Configuration) -> float | None:
+def startup_s(configuration: Configuration) -> float | None:
     """Return the seconds from a drained worker to one that serves, as stated or as its model makes them.
 
     None: the plant draws them, or a start may fail, so that no one number is declared.
     """
-    if own.load_cv_ratio > 0.0 or own.fail_ratio > 0.0:
+    if configuration.load_cv_ratio > 0.0 or configuration.fail_ratio > 0.0:
         return None
-    if isinstance(own.times, MoeTimes) and "load_s" not in own.model_fields_set:
-        return build_moe_worker(own.times).load_s + own.warm_s
-    return own.load_s + own.warm_s
+    if isinstance(configuration.times, MoeTimes) and "load_s" not in configuration.model_fields_set:
+        return build_moe_worker(configuration.times).load_s + configuration.warm_s
+    return configuration.load_s + configuration.warm_s
 
 
-def gpus(own: Configuration) -> int:
+def gpus(configuration: Configuration) -> int:
     """Return the accelerators of one worker: as stated, or as its placement has them."""
-    if isinstance(own.times, MoeTimes) and "gpus" not in own.model_fields_set:
-        place = own.times.placement
+    if isinstance(configuration.times, MoeTimes) and "gpus" not in configuration.model_fields_set:
+        place = configuration.times.placement
         return place.pp * place.tp * place.dp
-    return own.gpus
+    return configuration.gpus
 
 
 def _times(times: LinearTimesPart | RecordedTimesPart | None) -> StepTimes | None:

@@ -67,10 +67,10 @@ def _prepared(part: GeneratedConversations | TraceConversations, stamp: tuple[in
     )
     if part.main_stream_only:
         corpus = replace(corpus, conversations=[_main_stream(one) for one in corpus.conversations])
-    made = scripts(corpus, share_prefix=part.share_prefix)
-    if not made:
+    played = scripts(corpus, share_prefix=part.share_prefix)
+    if not played:
         raise UserError(f"{corpus.name}: holds no conversation")
-    return Prepared(corpus, made, corpus.scope == "global", _median_prompt(corpus), _facts(corpus))
+    return Prepared(corpus, played, corpus.scope == "global", _median_prompt(corpus), _facts(corpus))
 
 
 def _options(part: TraceConversations) -> ReadOptions:
@@ -111,8 +111,8 @@ def facts(scenario: Scenario) -> dict[str, Any] | None:
     """Return what the record says of the scenario's conversations; None where it plays none."""
     workload = scenario.workload
     if isinstance(workload, MixtureWorkload):
-        parts = {name: dict(prepared(own.conversations).facts) for name, own in workload.parts.items()}
-        return {"parts": parts, "repairs": [row for own in parts.values() for row in own["repairs"]]}
+        parts = {name: dict(prepared(part.conversations).facts) for name, part in workload.parts.items()}
+        return {"parts": parts, "repairs": [row for part in parts.values() for row in part["repairs"]]}
     return dict(prepared(workload.conversations).facts) if isinstance(workload, Played | ReplayWorkload) else None
 
 

@@ -1,4 +1,4 @@
-"""Whether the loops of a candidate are far enough apart in time to be designed apart (E22).
+"""Whether the loops of a candidate are far enough apart in time to be designed apart (essay, section 22).
 
 Each loop has a pace: the longest of its period and of the spans by which its law holds itself back. Neighbours in the
 cascade demand -> capacity -> admission -> batching should be a factor of 5 apart at least, better 10: closer, the slow
@@ -63,4 +63,4 @@ def gaps(scenario: Scenario, candidate: Candidate) -> list[Gap]:
 
 def warnings(scenario: Scenario, candidate: Candidate) -> list[str]:
     """Return one line for each pair of neighbouring loops that is too close."""
-    return [said for gap in gaps(scenario, candidate) if (said := gap.warning()) is not None]
+    return [line for gap in gaps(scenario, candidate) if (line := gap.warning()) is not None]

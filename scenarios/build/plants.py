@@ -67,5 +67,8 @@ def gpus_by_configuration(scenario: Scenario) -> dict[str, int]:
     """Return accelerators per worker of each configuration; a theory's plant counts as one worker."""
     part = scenario.plant
     if isinstance(part, ClusterPlant):
-        return {name: 0 if own.role is Role.IDLE else gpus(own) for name, own in part.configurations.items()}
+        return {
+            name: 0 if configuration.role is Role.IDLE else gpus(configuration)
+            for name, configuration in part.configurations.items()
+        }
     return {"decode": part.gpus}

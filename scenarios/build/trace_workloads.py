@@ -30,7 +30,7 @@ def source(part: schema.Traffic, scenario: Scenario, seed: int, clock: Clock, tr
     births = count()
     if isinstance(part, schema.MixtureWorkload):
         named = part.parts.items()
-        return Mixture([_single(name, own, scenario, seed, _Run(clock, truths, births)) for name, own in named])
+        return Mixture([_single(name, single, scenario, seed, _Run(clock, truths, births)) for name, single in named])
     return _single(part.kind, part, scenario, seed, _Run(clock, truths, births))
 
 
@@ -109,20 +109,22 @@ def _lanes(name: str, part: schema.LanesWorkload, stage: SourceContext, ready: P
 
 def times(part: schema.SessionsWorkload, seed: int, name: str) -> Iterator[float]:
     """Return the arrival times of a workload's sessions, seconds from the start."""
-    own = part.arrivals
-    match own:
+    process = part.arrivals
+    match process:
         case None:
             assert part.rate_per_s is not None, "the schema wants one of the two"
             profile = arrivals.constant(part.rate_per_s)
         case schema.ModulatedArrivals():
-            profile = arrivals.mmpp(own.rates_per_s, own.dwells_s, stream=stream_key(seed, f"{name} states"))
+            profile = arrivals.mmpp(process.rates_per_s, process.dwells_s, stream=stream_key(seed, f"{name} states"))
         case schema.DiurnalArrivals():
             profile = arrivals.diurnal(
-                own.mean_per_s, swing_ratio=own.swing_ratio, period_s=own.period_s, peak_s=own.peak_s
+                process.mean_per_s, swing_ratio=process.swing_ratio, period_s=process.period_s, peak_s=process.peak_s
             )
         case schema.RampArrivals():
-            points = [(point.at_s, point.rate_per_s) for point in own.points]
-            profile = arrivals.ramp(points, period_s=own.period_s)
+            points = [(point.at_s, point.rate_per_s) for point in process.points]
+            profile = arrivals.ramp(points, period_s=process.period_s)
         case schema.BurstArrivals():
-            profile = arrivals.bursts(own.base_per_s, own.burst_per_s, every_s=own.every_s, length_s=own.length_s)
+            profile = arrivals.bursts(
+                process.base_per_s, process.burst_per_s, every_s=process.every_s, length_s=process.length_s
+            )
     return arrivals.times(profile, arrivals.unit_gaps(stream_key(seed, f"{name} arrivals"), part.gap_cv_ratio))

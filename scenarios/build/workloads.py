@@ -44,11 +44,11 @@ def mixes(part: Synthetic, classes: list[str]) -> list[ClassMix]:
     return [
         ClassMix(
             name=ClassName(name),
-            share=own.share,
-            prompt=_lengths(own.prompt or part.prompt),
-            output=_lengths(own.output or part.output),
+            share=mix.share,
+            prompt=_lengths(mix.prompt or part.prompt),
+            output=_lengths(mix.output or part.output),
         )
-        for name, own in shares.items()
+        for name, mix in shares.items()
     ]
 
 

@@ -75,7 +75,7 @@ def answers_are_sound(make: Make, slot: Slot) -> None:
     def ask(shown: list[Readings]) -> None:
         first, second = make(), make()
         applied: Commands = EMPTY[slot]
-        said: list[tuple[Commands, Commands]] = []
+        commands: list[tuple[Commands, Commands]] = []
         for reading in shown:
             y = with_applied(reading, applied)
             before = copy.deepcopy(y)
@@ -87,11 +87,11 @@ def answers_are_sound(make: Make, slot: Slot) -> None:
             complaint = unsound(slot, command)
             if complaint:
                 raise Nonconforming(f"{complaint} in {command} for {y}")
-            said.append((command, copy.deepcopy(command)))
+            commands.append((command, copy.deepcopy(command)))
             applied = command
-        for command, as_said in said:
-            if command != as_said:
-                raise Nonconforming(f"a command was changed after it was given: {as_said} became {command}")
+        for command, as_given in commands:
+            if command != as_given:
+                raise Nonconforming(f"a command was changed after it was given: {as_given} became {command}")
 
     ask()
 
@@ -112,8 +112,8 @@ def unsound(slot: Slot, command: Commands) -> str:
             return f"{name} is infinite"
         if name in ("batch_cap_turns", "chunk_cap_tokens") and value < 1:
             return f"{name} must be at least 1"
-        whole = ("in_flight_cap_turns", "class_cap_turns", "reserve_turns", "batch_cap_turns", "target_workers")
-        if name in whole and not isinstance(value, int):
+        integral = ("in_flight_cap_turns", "class_cap_turns", "reserve_turns", "batch_cap_turns", "target_workers")
+        if name in integral and not isinstance(value, int):
             return f"{name} must be a whole number"
     named = [*(getattr(command, "target_workers", None) or ()), *(getattr(command, "floor_workers", None) or ())]
     strange = [name for name in named if name not in ROLES]
@@ -168,28 +168,30 @@ def source_is_pure(law: type[Any]) -> None:
 # ------------------------------------------------ claims
 def claims_hold(make: Make, slot: Slot) -> None:
     """Raise one field of a reading, all else equal: the command must move as the class claims."""
-    for told, said, sign in getattr(type(make()), "monotone", ()):
-        _claim_holds(make, slot, told, said, sign)
+    for seen, commanded, sign in getattr(type(make()), "monotone", ()):
+        _claim_holds(make, slot, seen, commanded, sign)
 
 
-def _claim_holds(make: Make, slot: Slot, told: str, said: str, sign: int) -> None:
+def _claim_holds(make: Make, slot: Slot, seen: str, commanded: str, sign: int) -> None:
     @OPTIONS
     @given(st.lists(readings(slot), min_size=1, max_size=3), st.sampled_from([0.1, 1.0, 10.0, 1e4]))
     def ask(shown: list[Readings], more: float) -> None:
-        value = getattr(shown[-1], told)
+        value = getattr(shown[-1], seen)
         if value is None:
             return
-        raised = [*shown[:-1], replace(shown[-1], **{told: type(value)(value + more)})]
-        low, high = (_last(make(), shown_one, said) for shown_one in (shown, raised))
+        raised = [*shown[:-1], replace(shown[-1], **{seen: type(value)(value + more)})]
+        low, high = (_last(make(), shown_one, commanded) for shown_one in (shown, raised))
         if low is not None and high is not None and sign * (high - low) < -1e-6 * max(1.0, abs(low), abs(high)):
-            raise Nonconforming(f"{said} should go {'up' if sign > 0 else 'down'} with {told}: {low:g}, then {high:g}")
+            raise Nonconforming(
+                f"{commanded} should go {'up' if sign > 0 else 'down'} with {seen}: {low:g}, then {high:g}"
+            )
 
     ask()
 
 
-def _last(law: Law, shown: list[Readings], said: str) -> float | None:
-    found = None
+def _last(law: Law, shown: list[Readings], commanded: str) -> float | None:
+    value = None
     for k, y in enumerate(shown):
         at_s = 1e6 * (k + 1)  # far apart and fresh, so that only the field in question differs
-        found = getattr(law.act(replace(y, now_s=at_s, at_s=at_s)), said)
-    return None if found is None else float(found)
+        value = getattr(law.act(replace(y, now_s=at_s, at_s=at_s)), commanded)
+    return None if value is None else float(value)

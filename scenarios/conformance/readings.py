@@ -62,8 +62,8 @@ def _field(name: str, kind: str, value: float, missing: bool) -> Any:
     return int(value) if "int" in kind else float(value)
 
 
-def _drawn(draw: Any, made: type[Any], skip: tuple[str, ...] = ()) -> dict[str, Any]:
-    named = {name: str(kind) for name, kind in get_type_hints(made).items() if name not in skip}
+def _drawn(draw: Any, message: type[Any], skip: tuple[str, ...] = ()) -> dict[str, Any]:
+    named = {name: str(kind) for name, kind in get_type_hints(message).items() if name not in skip}
     values = draw(st.lists(st.sampled_from(VALUES), min_size=len(named), max_size=len(named)))
     missing = draw(st.lists(st.booleans(), min_size=len(named), max_size=len(named)))
     return {name: _field(name, kind, v, gone) for (name, kind), v, gone in zip(named.items(), values, missing)}
@@ -71,37 +71,37 @@ def _drawn(draw: Any, made: type[Any], skip: tuple[str, ...] = ()) -> dict[str, 
 
 @st.composite
 def _pools(draw: Any) -> dict[ConfigurationName, PoolReading]:
-    found = {}
+    pools = {}
     for name, role in ROLES.items():
-        own = _drawn(draw, PoolReading, ("configuration", "role"))
+        values = _drawn(draw, PoolReading, ("configuration", "role"))
         for count in ("active_workers", "pending_workers", "draining_workers"):
-            own[count] = min(own[count], 5000)
-        found[ConfigurationName(name)] = PoolReading(configuration=ConfigurationName(name), role=role, **own)
-    return found
+            values[count] = min(values[count], 5000)
+        pools[ConfigurationName(name)] = PoolReading(configuration=ConfigurationName(name), role=role, **values)
+    return pools
 
 
 @st.composite
 def readings(draw: Any, slot: Slot) -> Readings:
     """Draw one reading of a slot: extreme levels, missing measurements, a sample of any age."""
-    made = READING[slot]
+    message = READING[slot]
     now_s = draw(st.sampled_from(SPANS_S))
-    own = _drawn(draw, made, MADE)
-    own |= {"now_s": now_s, "at_s": draw(st.sampled_from([now_s, 0.9 * now_s, 0.0])), "applied": EMPTY[slot]}
-    names = {f.name for f in fields(made)}
+    values = _drawn(draw, message, MADE)
+    values |= {"now_s": now_s, "at_s": draw(st.sampled_from([now_s, 0.9 * now_s, 0.0])), "applied": EMPTY[slot]}
+    names = {f.name for f in fields(message)}
     if "by_class" in names:
-        own["by_class"] = {ClassName(name): ClassReading(**_drawn(draw, ClassReading)) for name in CLASSES}
+        values["by_class"] = {ClassName(name): ClassReading(**_drawn(draw, ClassReading)) for name in CLASSES}
     if "pools" in names:
-        own["pools"] = draw(_pools())
+        values["pools"] = draw(_pools())
     if "arrived_by_class" in names:
-        own["arrived_by_class"] = {ClassName(name): own["arrived_total"] // 4 for name in CLASSES}
+        values["arrived_by_class"] = {ClassName(name): values["arrived_total"] // 4 for name in CLASSES}
     if "time_of_day_s" in names:
-        own["time_of_day_s"] = now_s % 86_400.0
+        values["time_of_day_s"] = now_s % 86_400.0
     if "tiers" in names:
-        own["tiers"] = tuple(TierReading(name=n, **_drawn(draw, TierReading, ("name",))) for n in ("dram", "ssd"))
-        own["reuse"] = tuple(draw(_reuse(kind)) for kind in CLASSES[:2])
+        values["tiers"] = tuple(TierReading(name=n, **_drawn(draw, TierReading, ("name",))) for n in ("dram", "ssd"))
+        values["reuse"] = tuple(draw(_reuse(kind)) for kind in CLASSES[:2])
     if "setpoint" in names:
-        own["setpoint"] = draw(setpoints(slot))
-    reading: Readings = made(**own)
+        values["setpoint"] = draw(setpoints(slot))
+    reading: Readings = message(**values)
     return reading
 
 
@@ -109,9 +109,9 @@ def readings(draw: Any, slot: Slot) -> Readings:
 def _reuse(draw: Any, kind: str) -> ReuseReading:
     idle = sorted(draw(st.lists(st.integers(0, 10**6), min_size=4, max_size=4)), reverse=True)
     shares = draw(st.lists(st.sampled_from([0.0, 0.1, 0.5, 1.0]), min_size=4, max_size=4))
-    own = _drawn(draw, ReuseReading, ("kind", "ages_s", "idle", "reused"))
+    values = _drawn(draw, ReuseReading, ("kind", "ages_s", "idle", "reused"))
     reused = tuple(int(n * share) for n, share in zip(idle, shares))
-    return ReuseReading(kind=kind, ages_s=(60.0, 600.0, 3600.0, 86_400.0), idle=tuple(idle), reused=reused, **own)
+    return ReuseReading(kind=kind, ages_s=(60.0, 600.0, 3600.0, 86_400.0), idle=tuple(idle), reused=reused, **values)
 
 
 def setpoints(slot: Slot) -> SearchStrategy[Any]:
@@ -136,14 +136,14 @@ def sequences(draw: Any, slot: Slot, length: int = 4) -> list[Readings]:
 
 def in_order(drawn: list[Readings]) -> list[Readings]:
     """Make a sequence of independent readings one that a loop could see."""
-    found: list[Readings] = []
+    ordered: list[Readings] = []
     now_s = at_s = 0.0
     totals: dict[str, Any] = {}
     for y in drawn:
-        fresh = y.at_s >= y.now_s or not found
+        fresh = y.at_s >= y.now_s or not ordered
         now_s += y.now_s
         if not fresh:
-            found.append(replace(found[-1], now_s=now_s))
+            ordered.append(replace(ordered[-1], now_s=now_s))
             continue
         at_s = max(at_s, now_s - 0.1 * y.now_s)
         named = [f.name for f in fields(y) if f.name.endswith("_total")]
@@ -151,8 +151,8 @@ def in_order(drawn: list[Readings]) -> list[Readings]:
         more: dict[str, Any] = {"now_s": now_s, "at_s": at_s, **totals}
         if isinstance(y, DemandReading):
             more["time_of_day_s"] = now_s % 86_400.0
-        found.append(replace(y, **more))
-    return found
+        ordered.append(replace(y, **more))
+    return ordered
 
 
 # ------------------------------------------------ steady worlds
@@ -195,7 +195,7 @@ def steady(slot: Slot, k: int, period_s: float, load: float) -> Readings:
     totals = {"arrived": 40.0 * load * now_s + backlog, "ended": rate_per_s * now_s}
     latency = {"ttft_s": 30.0 if late else 0.4 if load else None, "tpot_s": 0.2 if late else 0.02 if load else None}
     names = (ClassName("interactive"), ClassName("standard"), ClassName("batch"), ClassName("default"))
-    own: dict[str, Any] = {"now_s": now_s, "at_s": now_s, "applied": EMPTY[slot]}
+    row: dict[str, Any] = {"now_s": now_s, "at_s": now_s, "applied": EMPTY[slot]}
     if slot == "admission":
         flying = filling + ready + busy
         share = ClassReading(
@@ -204,16 +204,16 @@ def steady(slot: Slot, k: int, period_s: float, load: float) -> Readings:
             arrived_turns=totals["arrived"] / 4,
             retired_turns=totals["ended"] / 4,
         )
-        own |= {"backlog_turns": backlog, "backlog_smoothed_turns": backlog, "filling_turns": filling}
-        own |= {"ready_turns": ready, "decoding_turns": busy, "in_flight_turns": flying, "slots": 100}
-        own |= {"busy_slots": busy, "arrived_total": totals["arrived"], "released_total": totals["ended"] + flying}
-        own |= {"retired_total": totals["ended"], "arrival_per_s": 40.0 * load, "retire_per_s": rate_per_s, **latency}
-        own |= {"wait_s": 60.0 if late else 0.0, "service_per_s": 40.0, "preempted_total": 0, "setpoint": None}
-        own |= {"kv_used_ratio": min(load, 1.0), "by_class": dict.fromkeys(names, share)}
+        row |= {"backlog_turns": backlog, "backlog_smoothed_turns": backlog, "filling_turns": filling}
+        row |= {"ready_turns": ready, "decoding_turns": busy, "in_flight_turns": flying, "slots": 100}
+        row |= {"busy_slots": busy, "arrived_total": totals["arrived"], "released_total": totals["ended"] + flying}
+        row |= {"retired_total": totals["ended"], "arrival_per_s": 40.0 * load, "retire_per_s": rate_per_s, **latency}
+        row |= {"wait_s": 60.0 if late else 0.0, "service_per_s": 40.0, "preempted_total": 0, "setpoint": None}
+        row |= {"kv_used_ratio": min(load, 1.0), "by_class": dict.fromkeys(names, share)}
     elif slot == "batching":
-        own |= {"workers": 10, "batch_turns": 10.0 * min(load, 1.0), "step_s": latency["tpot_s"]}
-        own |= {"kv_used_ratio": min(load, 1.0), "ready_turns": ready, "backlog_turns": backlog, "preempted_total": 0}
-        own |= {"tpot_s": latency["tpot_s"], "tpot_slo_s": 0.05, "setpoint": None}
+        row |= {"workers": 10, "batch_turns": 10.0 * min(load, 1.0), "step_s": latency["tpot_s"]}
+        row |= {"kv_used_ratio": min(load, 1.0), "ready_turns": ready, "backlog_turns": backlog, "preempted_total": 0}
+        row |= {"tpot_s": latency["tpot_s"], "tpot_slo_s": 0.05, "setpoint": None}
     elif slot == "capacity":
         worlds = {"prefill": 4, "midfill": 2, "decode": 10, "aggregated": 4}
         pools = {
@@ -221,12 +221,12 @@ def steady(slot: Slot, k: int, period_s: float, load: float) -> Readings:
             for n, w in worlds.items()
         }
         pools[ConfigurationName("spare")] = pool("spare", workers=20, load=0.0, rate_per_s=0.0, at_s=now_s)
-        own |= {"pools": pools, "arrival_per_s": 40.0 * load, "retire_per_s": rate_per_s, "backlog_turns": backlog}
-        own |= {"ready_turns": ready, "setpoint": None, **latency}
+        row |= {"pools": pools, "arrival_per_s": 40.0 * load, "retire_per_s": rate_per_s, "backlog_turns": backlog}
+        row |= {"ready_turns": ready, "setpoint": None, **latency}
     elif slot == "demand":
         arrived = int(totals["arrived"])
-        own |= {"time_of_day_s": now_s % 86_400.0, "arrived_total": arrived, "arrival_per_s": 40.0 * load}
-        own |= {"arrived_by_class": dict.fromkeys(names, arrived // 4), "prompt_tokens_total": 1000 * arrived}
+        row |= {"time_of_day_s": now_s % 86_400.0, "arrived_total": arrived, "arrival_per_s": 40.0 * load}
+        row |= {"arrived_by_class": dict.fromkeys(names, arrived // 4), "prompt_tokens_total": 1000 * arrived}
     else:
         tiers = [
             TierReading(
@@ -248,6 +248,6 @@ def steady(slot: Slot, k: int, period_s: float, load: float) -> Readings:
             mean_bytes=1e8,
             rebuild_s=2.0,
         )
-        own |= {"tiers": tuple(tiers), "reuse": (reuse,)}
-    reading: Readings = READING[slot](**own)
+        row |= {"tiers": tuple(tiers), "reuse": (reuse,)}
+    reading: Readings = READING[slot](**row)
     return reading

@@ -29,9 +29,9 @@ Make = Callable[[], Law]
 def quiet_when_nothing_changes(make: Make, slot: Slot) -> None:
     """Run the law where nothing changes, at three loads: after half the time no number may turn round twice."""
     for load in (0.0, 0.6, 3.0):
-        said = list(_run(make(), slot, [(load, QUIET_TICKS)]))[QUIET_TICKS // 2 :]
+        commands = list(_run(make(), slot, [(load, QUIET_TICKS)]))[QUIET_TICKS // 2 :]
         paths: dict[str, list[float]] = {}
-        for command in said:
+        for command in commands:
             for name, value in _by_key(command):
                 paths.setdefault(name, []).append(value)
         for name, path in paths.items():

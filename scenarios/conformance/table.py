@@ -44,12 +44,12 @@ def _rows(slot: str) -> Iterator[str]:
 
 
 def _parameters(part: Any) -> str:
-    said = []
+    cells = []
     for name, info in type(part).model_fields.items():
         if name not in NOT_SHOWN:
             default = "" if info.is_required() else f" = {_plain(info.default)}"
-            said.append(f"`{name}{default}`")
-    return ", ".join(said)
+            cells.append(f"`{name}{default}`")
+    return ", ".join(cells)
 
 
 def _plain(value: object) -> str:
@@ -57,8 +57,8 @@ def _plain(value: object) -> str:
 
 
 def _source(doc: str) -> str:
-    found = re.search(r"Sources?:\s+(.*?)(?:\n\n|\s+Missing data:|$)", doc, re.DOTALL)
-    return _one_line(found[1]).rstrip(".") if found else ""
+    match = re.search(r"Sources?:\s+(.*?)(?:\n\n|\s+Missing data:|$)", doc, re.DOTALL)
+    return _one_line(match[1]).rstrip(".") if match else ""
 
 
 def _one_line(text: str) -> str:

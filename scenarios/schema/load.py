@@ -147,27 +147,27 @@ def _parse(text: str) -> Any:
 
 # ------------------------------------------------ errors in one line
 def _first(error: ValidationError, raw: Raw) -> str:
-    found = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")[0]
-    place = _place(found["loc"], raw)
-    kind, given = found["type"], found.get("input")
+    problem = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")[0]
+    place = _place(problem["loc"], raw)
+    kind, given = problem["type"], problem.get("input")
     if kind == "extra_forbidden":
-        key = str(found["loc"][-1])
+        key = str(problem["loc"][-1])
         if key in _KEYS:
             return f"{place}: is no key of this part, though there is one of that name elsewhere"
         return f"{place}: unknown key{nearest(key, _KEYS)}"
     if kind == "missing":
         return f"{place}: is missing"
     if kind == "union_tag_invalid":
-        tag = str(found["ctx"]["tag"])
-        tags = [t.strip().strip("'") for t in str(found["ctx"]["expected_tags"]).split(",")]
+        tag = str(problem["ctx"]["tag"])
+        tags = [t.strip().strip("'") for t in str(problem["ctx"]["expected_tags"]).split(",")]
         return f"{place}.kind: there is no kind {tag!r}{nearest(tag, tags)}; there are {', '.join(tags)}"
     if kind == "union_tag_not_found":
         return f"{place}.kind: is missing"
-    message = _worded(found["msg"].removeprefix("Value error, "))
-    if found["loc"][:1] == ("expect",) and kind in ("model_type", "model_attributes_type", "dict_type"):
+    message = _worded(problem["msg"].removeprefix("Value error, "))
+    if problem["loc"][:1] == ("expect",) and kind in ("model_type", "model_attributes_type", "dict_type"):
         message = "must be a word in quotes, { value = 1.0, rel = 0.05 } or { at_least = 1.0 }"
     if kind == "too_short":
-        message = _too_few(str(found["loc"][-1]), found["ctx"]["min_length"])
+        message = _too_few(str(problem["loc"][-1]), problem["ctx"]["min_length"])
     if place and kind != "value_error":
         return f"{place} = {given!r}: {message}"
     return f"{place}: {message}" if place else message

@@ -30,20 +30,20 @@ SLOT_OF = {
 
 def parsed(text: str) -> FileLaw:
     """Return the table that `law.py:Class(name=value, ...)` means; raises UserError where it means none."""
-    found = re.fullmatch(r"(?P<file>.+\.py):(?P<law>[A-Za-z_]\w*)(?P<call>\(.*\))?", text.strip())
-    if found is None:
+    match = re.fullmatch(r"(?P<file>.+\.py):(?P<law>[A-Za-z_]\w*)(?P<call>\(.*\))?", text.strip())
+    if match is None:
         raise UserError(f"{text}: {FORM}")
     parameters: dict[str, Any] = {}
-    if found["call"]:
+    if match["call"]:
         try:
-            call = ast.parse(f"f{found['call']}", mode="eval").body
+            call = ast.parse(f"f{match['call']}", mode="eval").body
             assert isinstance(call, ast.Call)
             parameters = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
             if call.args or "None" in parameters:
                 raise ValueError("positional")
         except (SyntaxError, ValueError) as error:
             raise UserError(f"{text}: {FORM}, with plain values") from error
-    return FileLaw(kind="file", file=found["file"], law=found["law"], parameters=parameters)
+    return FileLaw(kind="file", file=match["file"], law=match["law"], parameters=parameters)
 
 
 def class_of(part: FileLaw) -> type[Any]:
@@ -67,11 +67,11 @@ def class_of(part: FileLaw) -> type[Any]:
         spec.loader.exec_module(module)
     except Exception as error:  # whatever the user's file raises is the user's to read
         raise UserError(f"{part.file}: does not import: {type(error).__name__}: {error}") from error
-    found = getattr(module, part.law, None)
-    if not isinstance(found, type):
+    law = getattr(module, part.law, None)
+    if not isinstance(law, type):
         classes = [k for k, v in vars(module).items() if isinstance(v, type) and v.__module__ == name]
         raise UserError(f"{part.file}: has no class {part.law}{nearest(part.law, classes)}")
-    return found
+    return law
 
 
 def slot_of(law: type[Any], part: FileLaw) -> str:

@@ -33,22 +33,22 @@ def _idle(scenario: ScenarioContents) -> Found:
     kind = scenario.plant.kind
     for part in ("reconfigure", "dispatch"):
         yield from _stated(part, getattr(scenario, part), f"the {kind} plant has no workers to choose from; {CLUSTER}")
-    for own in scenario.candidates:
-        yield from _on_theory(own, kind)
+    for candidate in scenario.candidates:
+        yield from _on_theory(candidate, kind)
     if isinstance(scenario.plant, FluidPlant):
         yield from _on_a_flow(scenario)
 
 
-def _on_theory(own: Candidate, kind: str) -> Found:
-    place = f"candidates.{own.name}"
-    if own.pools is not None:
+def _on_theory(candidate: Candidate, kind: str) -> Found:
+    place = f"candidates.{candidate.name}"
+    if candidate.pools is not None:
         yield f"{place}.pools", f"the {kind} plant has no pools to divide; {CLUSTER}"
-    if own.reconfigure is not None:
+    if candidate.reconfigure is not None:
         why = f"the {kind} plant has no workers to choose from; {CLUSTER}"
-        yield from _stated(f"{place}.reconfigure", own.reconfigure, why)
-    if own.routing.kind != "least_loaded":
+        yield from _stated(f"{place}.reconfigure", candidate.reconfigure, why)
+    if candidate.routing.kind != "least_loaded":
         yield f"{place}.routing", f"the {kind} plant has no workers to choose from; {CLUSTER}"
-    if own.demand.kind != "hold":
+    if candidate.demand.kind != "hold":
         yield f"{place}.demand", f"forecasts are for the capacity loop, and the {kind} plant has none; {CLUSTER}"
 
 
@@ -63,20 +63,20 @@ def _on_a_flow(scenario: ScenarioContents) -> Found:
         yield "drain_s", FLOW
     if scenario.record.events == "all":
         yield "record.events", FLOW
-    for own in scenario.candidates:
-        if own.batching.kind != "hold":
-            yield f"candidates.{own.name}.batching", FLOW
-        if own.ready is not None:
-            yield from _stated(f"candidates.{own.name}.ready", own.ready, FLOW)
+    for candidate in scenario.candidates:
+        if candidate.batching.kind != "hold":
+            yield f"candidates.{candidate.name}.batching", FLOW
+        if candidate.ready is not None:
+            yield from _stated(f"candidates.{candidate.name}.ready", candidate.ready, FLOW)
 
 
 def _on_workers(scenario: ScenarioContents, plant: ClusterPlant) -> Found:
     if all(one.role is not Role.DECODE for one in plant.configurations.values()):
         why = "no configuration has the role decode, and an aggregated worker fills into its own batch"
         yield from _stated("ready", scenario.ready, why)
-        for own in scenario.candidates:
-            if own.ready is not None:
-                yield from _stated(f"candidates.{own.name}.ready", own.ready, why)
+        for candidate in scenario.candidates:
+            if candidate.ready is not None:
+                yield from _stated(f"candidates.{candidate.name}.ready", candidate.ready, why)
     for name, one in plant.configurations.items():
         if one.swap_bytes_per_s is not None and one.preemption != "swap":
             yield f"plant.configurations.{name}.swap_bytes_per_s", 'it needs preemption = "swap"'
@@ -88,9 +88,12 @@ def _on_workers(scenario: ScenarioContents, plant: ClusterPlant) -> Found:
     if plant.kv is not None:
         yield from _on_tiers(plant.kv)
         return
-    for own in scenario.candidates:
-        if own.retention.kind != "hold":
-            yield f"candidates.{own.name}.retention", "without tiers every context is kept for ever; give plant.kv"
+    for candidate in scenario.candidates:
+        if candidate.retention.kind != "hold":
+            yield (
+                f"candidates.{candidate.name}.retention",
+                "without tiers every context is kept for ever; give plant.kv",
+            )
 
 
 def _on_tiers(kv: KvPart) -> Found:

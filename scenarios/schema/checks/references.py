@@ -30,18 +30,22 @@ def _refuse(place: str, name: str, what: str, known: list[str]) -> None:
 
 def _reserves(scenario: ScenarioContents) -> Iterator[tuple[str, str]]:
     parts = {"reconfigure": scenario.reconfigure}
-    parts |= {f"candidates.{own.name}.reconfigure": own.reconfigure for own in scenario.candidates if own.reconfigure}
+    parts |= {
+        f"candidates.{candidate.name}.reconfigure": candidate.reconfigure
+        for candidate in scenario.candidates
+        if candidate.reconfigure
+    }
     for place, part in parts.items():
         if part.reserve is not None:
             yield f"{place}.reserve", part.reserve
 
 
 def _of_laws(scenario: ScenarioContents, keys: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    for own in scenario.candidates:
+    for candidate in scenario.candidates:
         for slot in ("admission", "capacity", "routing"):
             for key in keys:
-                for name in flat(getattr(getattr(own, slot), key, ())):
-                    yield f"candidates.{own.name}.{slot}.{key}", name
+                for name in flat(getattr(getattr(candidate, slot), key, ())):
+                    yield f"candidates.{candidate.name}.{slot}.{key}", name
 
 
 def flat(names: Any) -> Iterator[str]:  # Any: a name, or lists of names

@@ -19,43 +19,43 @@ def refuse_unable_plant(scenario: ScenarioContents) -> None:
     plant = scenario.plant
     if not isinstance(plant, ClusterPlant):
         return
-    for own in scenario.candidates:
+    for candidate in scenario.candidates:
         place, pools = "plant.pools", plant.pools
-        if own.pools is not None:
-            place, pools = f"candidates.{own.name}.pools", own.pools
+        if candidate.pools is not None:
+            place, pools = f"candidates.{candidate.name}.pools", candidate.pools
         begun = {pool.configuration for pool in pools}
         if not begun <= plant.configurations.keys():
             continue  # said where the plant is built
-        roles = {plant.configurations[name].role for name in begun | _moved(scenario, own, plant, begun)}
-        for able, verb in ((FILLS, "fill"), (DECODES, "decode")):
-            if roles.isdisjoint(able):
-                fit = [name for name, one in plant.configurations.items() if one.role in able]
-                why = _why(own, fit)
+        roles = {plant.configurations[name].role for name in begun | _moved(scenario, candidate, plant, begun)}
+        for roles_of_verb, verb in ((FILLS, "fill"), (DECODES, "decode")):
+            if roles.isdisjoint(roles_of_verb):
+                fit = [name for name, one in plant.configurations.items() if one.role in roles_of_verb]
+                why = _why(candidate, fit)
                 raise ValueError(
                     f"{place}: no worker could ever {verb} a turn: {why}; the role {verb} or aggregated would do"
                 )
 
 
-def _moved(scenario: ScenarioContents, own: Candidate, plant: ClusterPlant, begun: Iterable[str]) -> set[str]:
+def _moved(scenario: ScenarioContents, candidate: Candidate, plant: ClusterPlant, begun: Iterable[str]) -> set[str]:
     """Return the configurations among which the candidate's law can move workers; empty: none of them begins with any.
 
     They are those that it commands and the reserve, which takes what it gives up; a law of a file may command all.
     """
-    law = own.capacity
+    law = candidate.capacity
     if isinstance(law, Hold):
         return set()
     if isinstance(law, FileLaw):
         return {*plant.configurations}
-    found = {name for key in ("configuration", "configurations") for name in flat(getattr(law, key, ()))}
-    limits = own.reconfigure or scenario.reconfigure
+    names = {name for key in ("configuration", "configurations") for name in flat(getattr(law, key, ()))}
+    limits = candidate.reconfigure or scenario.reconfigure
     if limits.reserve is not None:
-        found.add(limits.reserve)
-    return set() if found.isdisjoint(begun) else found
+        names.add(limits.reserve)
+    return set() if names.isdisjoint(begun) else names
 
 
-def _why(own: Candidate, fit: list[str]) -> str:
-    if isinstance(own.capacity, Hold):
-        return f"{own.name} has no capacity law to move one there"
+def _why(candidate: Candidate, fit: list[str]) -> str:
+    if isinstance(candidate.capacity, Hold):
+        return f"{candidate.name} has no capacity law to move one there"
     if not fit:
         return "no prepared configuration does"
-    return f"the capacity law of {own.name} can take none to {' or '.join(fit)}"
+    return f"the capacity law of {candidate.name} can take none to {' or '.join(fit)}"

@@ -40,8 +40,8 @@ def table_of(source: type[Any]) -> type[Any]:  # Any: a class of any constructor
             default = ... if parameter.default is parameter.empty else parameter.default
             keys[name] = (_as_table(hints[name]), default)
     summary = inspect.getdoc(source) or ""
-    made = create_model(source.__name__, __base__=base, __doc__=summary.partition("\n\n")[0], **keys)
-    table = cast(type[DerivedTable], made)
+    derived = create_model(source.__name__, __base__=base, __doc__=summary.partition("\n\n")[0], **keys)
+    table = cast(type[DerivedTable], derived)
     table.source = source
     copyreg.pickle(table, _pickled)  # scenarios cross into worker processes, and no module has this class as a name
     return table

@@ -35,7 +35,7 @@ class BlobSources:
     def __init__(
         self, tree: PrefixTree, caches: RackCaches | None, rack_of: Callable[[WorkerId], int], hot_holders: int
     ) -> None:
-        self._tree, self._caches, self._rack_of, self._hot_holders = tree, caches, rack_of, hot_holders
+        self._tree, self.caches, self._rack_of, self._hot_holders = tree, caches, rack_of, hot_holders
 
     def bytes_by_source(
         self,
@@ -49,7 +49,7 @@ class BlobSources:
 
         `blob_parts` are what holds them.
         """
-        sizes, rack, caches = self._tree.sizes, self._rack_of(worker), self._caches
+        sizes, rack, caches = self._tree.sizes, self._rack_of(worker), self.caches
         taken: dict[int, int] = {}
         source = NETWORK
         for blob, low, high in blob_parts:
@@ -64,8 +64,8 @@ class BlobSources:
 
     def warm(self, chain: KvChain, blocks: int, worker: WorkerId) -> None:
         """Keep copies of what is hot, and has just come by, in the worker's rack."""
-        if self._caches is not None:
+        if self.caches is not None:
             rack = self._rack_of(worker)
             for blob, _low, _high in self._tree.find(chain, blocks):
                 if blob.held[NETWORK] >= self._hot_holders:
-                    self._caches.admit(blob, rack)
+                    self.caches.admit(blob, rack)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from orchestrator.turn import KvChain, WorkerId
 from plant.kv.chains import head
-from plant.kv.context import AT_REST, COMPACTED, DEMOTING, DRAINING, GONE, STAGING, WAITING, Context
+from plant.kv.context import AT_REST, BUSY, COMPACTED, DEMOTING, DRAINING, GONE, STAGING, WAITING, Context
 from plant.kv.last_places import LastPlaces
 from plant.kv.lru_queues import LruQueues
 from plant.kv.prefix_tree import PrefixTree
@@ -69,7 +69,8 @@ class ContextLedger:
         """Note that a worker gives a context back, so many tokens long."""
         context.tokens, context.since_s, context.worker = tokens, now_s, worker
         self.queues.touch(context, kind)
-        self.places.note(context.chain, kind, worker)
+        places = self.places.filled if kind == BUSY else self.places.decoded
+        places[context.chain.runs[-1].scope] = worker
 
     # ------------------------------------------------ content
     def replace(
@@ -291,5 +292,5 @@ class ContextLedger:
 
     def _free_bounce(self, context: Context) -> None:
         self.used_bytes[NODE] -= context.bounce_bytes
-        context.bounce_bytes = 0
-        self._discharge(context)
+        self.node_bytes[context.node] -= context.node_bytes
+        context.bounce_bytes = context.node_bytes = 0

@@ -88,7 +88,7 @@ class ContextMover:
         self.staging_bytes -= size_bytes
         if self._hosts_take_time:
             until_s, now_s = transfer.left_source_s(), self._clock.now()
-            self._stats.idle_hbm_byte_s += size_bytes * (min(until_s, now_s) - transfer.begun_s)
+            self._stats.idle_hbm_byte_s += size_bytes * ((until_s if until_s < now_s else now_s) - transfer.begun_s)
 
     def stage(self, context: Context, size_bytes: int) -> None:
         """Copy the new state of a context, which is booked in its node, there."""

@@ -119,8 +119,10 @@ class Fetch:
 
     def _finish(self) -> None:
         self._unpin()
-        blocks = self._blocks or max((high for _, high, _ in self._pinned), default=0)
-        self._resources.sources.warm(self._turn.context, blocks, self._worker)
+        sources = self._resources.sources
+        if sources.caches is not None:
+            blocks = self._blocks or max((high for _, high, _ in self._pinned), default=0)
+            sources.warm(self._turn.context, blocks, self._worker)
 
     def when_done(self, then: Callable[[object], object]) -> None:
         """Call `then` with the turn's argument when the last byte is there."""

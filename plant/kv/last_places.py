@@ -12,21 +12,21 @@ class LastPlaces:
     """Workers by scope."""
 
     def __init__(self) -> None:
-        self._filled: dict[int, WorkerId] = {}
-        self._decoded: dict[int, WorkerId] = {}
+        self.filled: dict[int, WorkerId] = {}
+        self.decoded: dict[int, WorkerId] = {}
 
     def note(self, chain: KvChain, kind: str, worker: WorkerId) -> None:
         """A worker has filled a context (`kind` is BUSY) or decoded it (any other)."""
-        (self._filled if kind == BUSY else self._decoded)[chain.runs[-1].scope] = worker
+        (self.filled if kind == BUSY else self.decoded)[chain.runs[-1].scope] = worker
 
     def forget(self, scope: int) -> None:
         """Nothing is kept of a scope any more."""
-        self._filled.pop(scope, None)
-        self._decoded.pop(scope, None)
+        self.filled.pop(scope, None)
+        self.decoded.pop(scope, None)
 
     def near(self, chain: KvChain) -> Sequence[WorkerId]:
         """Return the workers that last decoded and last filled a context of the chain's last scope, each once."""
         if not chain.runs:
             return ()
         scope = chain.runs[-1].scope
-        return tuple(dict.fromkeys(table[scope] for table in (self._decoded, self._filled) if scope in table))
+        return tuple(dict.fromkeys(table[scope] for table in (self.decoded, self.filled) if scope in table))

@@ -42,7 +42,9 @@ LAYERS = (
     ("commentary",),
     ("errors",),
 )
-FILE_LINES, FUNCTION_LINES = 350, 70
+FILE_LINES, FUNCTION_LINES = 300, 70
+# Files that are being split; none may be added, and none may grow.
+STILL_LONG = {"orchestrator/turn_runner.py": 310, "orchestrator/virtual_loop.py": 335}
 ESCAPE = "# wall-clock:"
 UNIT_ENDINGS = (
     "_s",
@@ -91,17 +93,8 @@ def test_imports_point_down_inside_scenarios() -> None:
     assert wrong == []
 
 
-# Circles that are being taken apart; none may be added.
-OLD_CIRCLES = (
-    {
-        *("scenarios.schema.checks.ignored_keys", "scenarios.schema.checks.references"),
-        *("scenarios.schema.checks.servable", "scenarios.schema.scenario"),
-    },
-)
-
-
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    assert [group for group in circles(import_graph()) if not any(set(group) <= old for old in OLD_CIRCLES)] == []
+    assert circles(import_graph()) == []
 
 
 def test_a_circle_is_seen_through_a_third_module() -> None:
@@ -129,7 +122,7 @@ def test_files_and_functions_stay_short() -> None:
     wrong = []
     for path, tree in trees():
         lines = path.read_text(encoding="utf-8").count("\n")
-        if lines > FILE_LINES:
+        if lines > STILL_LONG.get(str(path.relative_to(ROOT)), FILE_LINES):
             wrong.append(f"{path.relative_to(ROOT)} has {lines} lines")
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -191,18 +184,9 @@ UNUSED = {
 }
 # Names that are still to go; none may be added.
 STILL_UNUSED = {
-    *(
-        "OscillationAlarm",
-        "OscillationAlarm.feed",
-        "Loops.note_applied",
-        "as_view",
-        "PER_OBJECT_S",
-        "blob_transfer_s",
-        "bubble_ratio",
-    ),
-    *("safe_scale_down_at", "worst_chatter", "bunch_kept_ratio", "ArxFit.poles", "unstable_roots", "to_control"),
-    *("erlang_pool_variance", "effective_dead_time_s", "bandwidth_rad_s", "lambda_rule", "lqi", "smith"),
-    *("table_html", "distances", "harris_index", "Repairs.merge"),
+    *("OscillationAlarm", "OscillationAlarm.feed", "Loops.note_applied", "as_view", "PER_OBJECT_S"),
+    *("safe_scale_down_at", "worst_chatter", "bunch_kept_ratio", "ArxFit.poles", "erlang_pool_variance"),
+    *("effective_dead_time_s", "bandwidth_rad_s", "lambda_rule", "smith", "distances", "harris_index"),
 }
 
 

@@ -1,6 +1,6 @@
-"""The record's signals, bin by bin: what the levels did, what the gauges showed, what the laws last saw and said.
+"""The signals of a record, bin by bin: levels weighted by time, counts, and the last message of each law.
 
-A bin holds time-weighted means and extremes, never point samples: a chatter faster than the bin still shows. Rows are
+A bin holds time-weighted means and extremes, never point samples: a change faster than the bin still shows. Rows are
 kept flat in arrays of doubles; they become columns once, at the end.
 """
 
@@ -10,15 +10,30 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from operator import attrgetter
-from typing import Any
+from typing import Any, Protocol
 
-from orchestrator.ledger import DECODING, FILLING, READY, WAITING, Ledger
+from orchestrator.catalogue import COMMAND, SEEN, SIGNALS, T_S, Kind, level_columns, of_kind
+from orchestrator.ledger import STAGE_NAMES, Ledger
 from orchestrator.levels import TimeWeightedLevel
 from orchestrator.messages import Commands, Readings, Slot
 
 NAN = float("nan")
-OCCUPANCY = "decode_occupancy_ratio"
 NUMBERS = frozenset({"float", "int", "bool", "None"})  # as the fields of readings and commands are annotated
+Factor = Callable[[], float]
+
+
+class Level(Protocol):
+    """A value weighted by time."""
+
+    def close(self, start_s: float, end_s: float) -> tuple[float, float, float]:
+        """Return mean, least and greatest value in the bin `[start_s, end_s]`, and begin the next one."""
+        ...
+
+
+def number_fields(message: Readings | Commands | type[Readings | Commands]) -> list[str]:
+    """Return the fields of a message that hold numbers: those that become columns."""
+    kinds = {f.name: str(f.type).split(" | ") for f in fields(message)}
+    return [name for name, kind in kinds.items() if NUMBERS.issuperset(kind)]
 
 
 class Rows:
@@ -42,10 +57,9 @@ class MessageRow(Rows):
     __slots__ = ("_read", "_row", "_written", "message")
 
     def __init__(self, prefix: str, message: Readings | Commands, first: int) -> None:
-        kinds = {f.name: str(f.type).split(" | ") for f in fields(message)}
-        own = [name for name, kind in kinds.items() if NUMBERS.issuperset(kind)]
-        super().__init__([f"{prefix}.{name}" for name in own], first)
-        self._read: Callable[[Any], Any] = attrgetter("__class__", *own)  # never one name alone: always a tuple
+        names = number_fields(message)
+        super().__init__([f"{prefix}.{name}" for name in names], first)
+        self._read: Callable[[Any], Any] = attrgetter("__class__", *names)  # never one name alone: always a tuple
         self.message = message  # the last one
         self._written: object = None
         self._row = array("d")
@@ -70,77 +84,75 @@ class Bins:
     """
 
     def __init__(self, ledger: Ledger, slots: Callable[[], int]) -> None:
-        self._ledger, self._slots = ledger, slots
-        self._decoding = ledger.levels[DECODING]
-        self.levels: dict[str, TimeWeightedLevel] = {
-            "ready_turns": ledger.levels[READY],
-            "backlog_turns": ledger.levels[WAITING],
-            "in_flight_turns": ledger.in_flight,
-            "filling_turns": ledger.levels[FILLING],
-            "decoding_turns": self._decoding,
-        }
-        self.gauges: dict[str, Callable[[], float]] = {}
+        self._slots = slots
+        self.workers = TimeWeightedLevel()
+        self._levels: dict[Level, list[tuple[str, Factor | None]]] = {}
+        sources = dict(zip(STAGE_NAMES, ledger.levels)) | {"in_flight": ledger.in_flight, "workers": self.workers}
+        for row in of_kind(Kind.LEVEL, SIGNALS):
+            self.watch(row.name, sources[row.source], self._per_slot if row.per_slot else None)
+        counts = of_kind(Kind.COUNT, SIGNALS)
+        totals: Callable[[Any], Any] = attrgetter("__class__", *(row.source for row in counts))
+        self._read_totals: Callable[[], tuple[int, ...]] = lambda: totals(ledger)[1:]
+        self._after = [column for row in (*counts, *of_kind(Kind.LATEST, SIGNALS)) for column in row.columns]
+        self._totals = self._read_totals()
         self._rows: Rows | None = None
         self._seen: dict[Slot, MessageRow] = {}
-        self._said: dict[Slot, MessageRow] = {}
-        self._notes: list[MessageRow] = []  # all of these
+        self._commands: dict[Slot, MessageRow] = {}
+        self._messages: list[MessageRow] = []  # all of these
         self._count = 0
-        self._totals = (0, 0, 0)
+
+    def watch(self, name: str, level: Level, factor: Factor | None = None) -> None:
+        """Record a level, times `factor()` at the end of each bin, under `name`; before the first bin."""
+        level.close(0.0, 0.0)  # what it was before the run began is no extreme of the first bin
+        self._levels.setdefault(level, []).append((name, factor))
+
+    def _per_slot(self) -> float:
+        slots = self._slots()
+        return 1.0 / slots if slots else NAN
 
     def saw(self, slot: Slot, reading: Readings, command: Commands) -> None:
-        """Note what a law saw and said; the last one in a bin is kept."""
+        """Note what a law saw and commanded; the last one in a bin is kept."""
         if slot not in self._seen:
-            self._seen[slot] = MessageRow(f"seen.{slot}", reading, self._count)
-            self._said[slot] = MessageRow(f"command.{slot}", command, self._count)
-            self._notes = [*self._seen.values(), *self._said.values()]
+            self._seen[slot] = MessageRow(f"{SEEN}.{slot}", reading, self._count)
+            self._commands[slot] = MessageRow(f"{COMMAND}.{slot}", command, self._count)
+            self._messages = [*self._seen.values(), *self._commands.values()]
         self._seen[slot].message = reading
-        self._said[slot].message = command
+        self._commands[slot].message = command
 
     def close(self, start_s: float, end_s: float) -> None:
         """Close the bin `[start_s, end_s]`."""
         if self._rows is None:
             self._rows = Rows(self._names(), 0)
-        slots, ledger = self._slots(), self._ledger
         row = [start_s]
-        for level in self.levels.values():
-            row += (own := level.close(start_s, end_s))
-            if level is self._decoding:
-                mean, low, high = own
-                scale = 1.0 / slots if slots else NAN
-                row += (mean * scale, low * scale, high * scale)
-        for read in self.gauges.values():
-            value = read()
-            row += (value, value, value)
-        arrived, admitted, retired = self._totals
-        self._totals = totals = (ledger.arrived, ledger.released, ledger.retired)
-        row += (totals[0] - arrived, totals[1] - admitted, totals[2] - retired, slots)
+        for level, recorded in self._levels.items():
+            three = level.close(start_s, end_s)
+            for _, factor in recorded:
+                if factor is None:
+                    row += three
+                else:
+                    times = factor()
+                    row += [value * times for value in three]
+        before, self._totals = self._totals, self._read_totals()
+        row += [now - then for now, then in zip(self._totals, before)]
+        row.append(self._slots())
         self._rows.flat.fromlist(row)
-        for note in self._notes:
-            note.close()
+        for message in self._messages:
+            message.close()
         self._count += 1
 
     def pending(self) -> bool:
         """Tell whether turns were counted since the last bin closed."""
-        ledger = self._ledger
-        return self._totals != (ledger.arrived, ledger.released, ledger.retired)
+        return bool(self._totals != self._read_totals())
 
     def _names(self) -> list[str]:
-        names = ["t_s"]
-        for name, level in self.levels.items():
-            names += _three(name) + (_three(OCCUPANCY) if level is self._decoding else [])
-        for name in self.gauges:
-            names += _three(name)
-        return [*names, "arrived_turns", "admitted_turns", "retired_turns", "slots"]
+        levels = [name for recorded in self._levels.values() for name, _ in recorded]
+        return [T_S, *(column for name in levels for column in level_columns(name)), *self._after]
 
     def columns(self) -> dict[str, array[float]]:
         """Return every column, in the order in which they were first measured; what never was is left out."""
         columns = {} if self._rows is None else self._rows.columns()
-        noted = [column for note in self._notes for column in note.columns().items()]
+        noted = [column for message in self._messages for column in message.columns().items()]
         begins = {name: next((k for k, value in enumerate(values) if value == value), None) for name, values in noted}
         measured = [(name, values) for name, values in noted if begins[name] is not None]
         measured.sort(key=lambda column: begins[column[0]] or 0)
         return columns | dict(measured)
-
-
-def _three(name: str) -> list[str]:
-    return [f"{name}_mean", f"{name}_min", f"{name}_max"]

@@ -1,8 +1,9 @@
-"""The run's memory: signals in bins, a row a turn, and the decisions; flushed in chunks, so that memory stays flat."""
+"""Record a run: signals in bins, a row a turn, and the decisions; flushed in chunks, so that memory stays flat."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from struct import Struct
 from typing import Any, Protocol
 
@@ -10,28 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.bins import Bins
+from orchestrator.catalogue import TURN_COLUMNS
 from orchestrator.clock import SLEEP, Clock
 from orchestrator.ledger import RETIRED, Ledger, Turn
-from orchestrator.levels import TimeWeightedLevel
 
 Columns = dict[str, NDArray[Any]]  # Any: the columns differ in type
 # A row a turn, packed at once: a record of bytes lies where it was written, eighteen Python objects lie anywhere.
-TURN_COLUMNS = (
-    *(
-        ("turn_id", "q"),
-        ("key", "Q"),
-        ("session_id", "q"),
-        ("ordinal", "i"),
-        ("arrived_s", "d"),
-        ("prompt_tokens", "q"),
-    ),
-    *(("class", "i"), ("released_s", "d"), ("fill_started_s", "d"), ("filled_s", "d"), ("joined_s", "d")),
-    *(("ended_s", "d"), ("cached_tokens", "q"), ("output_tokens", "q"), ("fill_worker", "i")),
-    *(("decode_worker", "i"), ("preemptions", "i"), ("outcome", "i")),
-)
-_ROW = Struct("=" + "".join(code for _, code in TURN_COLUMNS))
-_ROW_TYPE = np.dtype([(name, f"={code}") for name, code in TURN_COLUMNS])
+# The outcome comes last: its number is found, not read.
+_ROW = Struct("=" + "".join(column.code for column in TURN_COLUMNS))
+_ROW_TYPE = np.dtype([(column.name, f"={column.code}") for column in TURN_COLUMNS])
 _pack = _ROW.pack
+_read: Callable[[Turn], tuple[Any, ...]] = attrgetter(*(column.source or column.name for column in TURN_COLUMNS[:-1]))
 CHUNK_BYTES = 65_536 * _ROW.size
 
 
@@ -74,20 +64,12 @@ class Recorder:
         self._moves = moves
         self._bins = Bins(ledger, slots)
         self.saw = self._bins.saw
-        self.workers = self.level("workers_active")
+        self.workers = self._bins.workers
+        self.watch = self._bins.watch
         self._start_s = 0.0
         self._classes = [counts.name for counts in ledger.classes]
         self._outcomes: dict[str, int] = {"retired": 0}
         self._rows = bytearray()
-
-    def level(self, name: str) -> TimeWeightedLevel:
-        """Return a new level to be recorded under `name`; before the first bin."""
-        self._bins.levels[name] = level = TimeWeightedLevel()
-        return level
-
-    def gauge(self, name: str, read: Callable[[], float]) -> None:
-        """Record what `read` returns at the end of each bin, as the bin's mean (and extremes); before the first bin."""
-        self._bins.gauges[name] = read
 
     # ------------------------------------------------ bins
     def start(self) -> None:
@@ -105,38 +87,19 @@ class Recorder:
     # ------------------------------------------------ turns and decisions
     def turn(self, turn: Turn) -> None:
         """Add a turn that has ended, or that the end of the run overtook."""
-        turn_id, key, _, session_id, ordinal, arrived_s, prompt_tokens, _ = turn.view
+        code = 0 if turn.stage is RETIRED else self._outcomes.setdefault(turn.outcome, len(self._outcomes))
         rows = self._rows
-        rows += _pack(
-            turn_id,
-            key,
-            session_id,
-            ordinal,
-            arrived_s,
-            prompt_tokens,
-            turn.class_index,
-            turn.released_s,
-            turn.fill_started_s,
-            turn.filled_s,
-            turn.joined_s,
-            turn.ended_s,
-            turn.cached_tokens,
-            turn.output_tokens,
-            turn.fill_worker,
-            turn.decode_worker,
-            turn.preemptions,
-            0 if turn.stage is RETIRED else self._outcomes.setdefault(turn.outcome, len(self._outcomes)),
-        )
+        rows += _pack(*_read(turn), code)
         if self._moves:
             for at_s, stage in turn.story():
-                self.event("move", at_s, turn_id=turn_id, stage=stage)
+                self.event("move", at_s, turn_id=turn.turn_id, stage=stage)
         if len(rows) >= CHUNK_BYTES:
             self._flush()
 
     def _flush(self) -> None:
         if self._rows:
             table = np.frombuffer(self._rows, _ROW_TYPE)
-            columns = {name: np.ascontiguousarray(table[name]) for name, _ in TURN_COLUMNS}
+            columns = {name: np.ascontiguousarray(table[name]) for name in _ROW_TYPE.names or ()}
             self._sink.turns(columns, self._classes, list(self._outcomes))
             self._rows = bytearray()
 

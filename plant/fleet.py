@@ -177,7 +177,7 @@ class Fleet:
             node.engine = FillWorker(self._clock, spec, pool, self._events)
         if node.slowdown != 1.0:
             self._retime(node)
-        pool.active += 1
+        pool.add_workers(1, self._clock.now())
         self._update_largest_contexts()
         self.report("joined", node, spec.name)
 
@@ -186,7 +186,7 @@ class Fleet:
         jobs: list[Job] = []
         if node.engine is not None:
             jobs = node.engine.close()
-            node.pool.active -= 1
+            node.pool.add_workers(-1, self._clock.now())
         elif not node.failed:
             node.pool.pending -= 1
         node.engine = None

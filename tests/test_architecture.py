@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 import pytest
 
+from orchestrator.catalogue import TURN_COLUMNS
+from scenarios.catalogue.signals import ALL
 from tests.paths import ROOT
 from tests.source_trees import (
     PACKAGES,
@@ -38,6 +41,7 @@ LAYERS = (
     ("verdict",),
     ("build",),
     ("schema", "workloads", "library"),
+    ("catalogue",),
     ("writing",),
     ("commentary",),
     ("errors",),
@@ -212,3 +216,28 @@ def test_tests_lie_in_folders_that_mirror_the_packages() -> None:
     assert [str(folder) for folder in sorted(folders) if not (ROOT / folder).is_dir()] == []
     top = {path.name for path in tests.glob("*.py")}
     assert top == {"paths.py", "source_trees.py", "test_architecture.py", "test_docs_width.py", "test_readme.py"}
+
+
+def lists_of_names(tree: ast.Module, names: set[str], length: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield the displays (tuples, lists, sets, dicts by key) that hold so many of the names."""
+    for node in ast.walk(tree):
+        items = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", [])
+        found = [one.value for one in items if isinstance(one, ast.Constant) and one.value in names]
+        if len(found) >= length:
+            yield node.lineno, found
+
+
+# These name fields of messages and of turns under way, which some signals and columns share.
+NAMES_OF_FIELDS = {"orchestrator/catalogue.py", "orchestrator/ledger.py", "scenarios/conformance/readings.py"}
+
+
+def test_signals_and_turn_columns_stand_in_one_catalogue() -> None:
+    columns = {row.name for row in TURN_COLUMNS if row.unit}
+    signals = {name for row in ALL for name in (row.name, *row.columns)}
+    wrong = []
+    for path, tree in trees():
+        name = path.relative_to(ROOT).as_posix()
+        if name not in NAMES_OF_FIELDS:
+            lists = [*lists_of_names(tree, signals, 3), *lists_of_names(tree, columns, 5)]
+            wrong += [f"{name}:{line} lists {found}; take them from orchestrator/catalogue.py" for line, found in lists]
+    assert wrong == []

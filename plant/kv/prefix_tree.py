@@ -47,7 +47,7 @@ class PrefixTree:
     def __init__(self, tiers: int, sizes: BlobSizes) -> None:
         self.sizes = sizes
         self.replicas: Replicas | None = None
-        self.used_bytes = [0] * tiers
+        self.used_bytes: list[int] = [0] * tiers
         self._tiers = tiers
         self._alone = [[int(t == tier) for t in range(tiers)] for tier in range(tiers)]  # held by one, in one tier
         self._rows: dict[int, _Row] = {}

@@ -26,7 +26,7 @@ class RackCaches:
     def __init__(self, racks: int, capacity_bytes: float, sizes: BlobSizes) -> None:
         self._capacity, self._sizes = capacity_bytes, sizes
         self._rows: list[OrderedDict[Blob, None]] = [OrderedDict() for _ in range(racks)]
-        self.used_bytes = [0] * racks
+        self.used_bytes: list[int] = [0] * racks
 
     def has(self, blob: Blob, rack: int) -> bool:
         """Tell whether the rack has a copy, and count it as used."""

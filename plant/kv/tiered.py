@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from orchestrator.clock import Clock
+from orchestrator.levels import TimeWeightedLevel
 from orchestrator.messages import RetentionCommand, ReuseReading, TierReading
 from orchestrator.turn import KvChain, TurnView, WorkerId
 from plant.kv.blob_sources import BlobSources
@@ -20,6 +21,7 @@ from plant.kv.rack_caches import RackCaches
 from plant.kv.retention_sweep import sweep
 from plant.kv.reuse_stats import ReuseStats
 from plant.kv.spec import NETWORK, NODE, SSD, TIER_NAMES, KvSpec
+from plant.kv.tier_levels import TimedBytes, TimedDict
 from plant.kv.tier_manager import TierManager
 from plant.kv.tier_stats import TierStats
 from plant.kv.transfer_engine import TransferEngine
@@ -56,13 +58,19 @@ class TieredStore:
     ) -> None:
         self._clock, self.spec, self._rebuild_s = clock, spec, rebuild_s
         self.tree = tree = PrefixTree(len(TIER_NAMES), spec.sizes)
+        self._asked_tokens, self._cached_tokens, self._cached_bytes = (TimeWeightedLevel() for _ in range(3))
+        tree.used_bytes = self._used_bytes = TimedBytes(clock, [TimeWeightedLevel() for _ in TIER_NAMES])
         self.caches: RackCaches | None = None
         if spec.rack_cache_bytes > 0.0 and uplinks:
             self.caches = tree.replicas = RackCaches(len(uplinks), spec.rack_cache_bytes, spec.sizes)
+            self.caches.used_bytes = TimedBytes(clock, [self._cached_bytes] * len(uplinks))
         self.engine = engine = TransferEngine(clock, spec, uplinks, rack_of) if spec.timed else None
         self._plain = engine is None and self.caches is None and spec.ssd is None  # all hits are the network's
         self.stats = stats = TierStats()
         self.ledger = ledger = ContextLedger(tree, 1 if spec.node is None else spec.node.servers)
+        self._contexts: TimedDict[int, Context] = TimedDict(clock)
+        self._waiting: TimedDict[Context, None] = TimedDict(clock)
+        ledger.contexts, ledger.waiting = self._contexts, self._waiting
         self.manager = manager = TierManager(clock, spec, tree, ledger, engine, stats)
         self._reuse = ReuseStats()
         self._updater = ContextUpdater(clock, spec.sizes, ledger, manager, stats, self._reuse)
@@ -113,12 +121,15 @@ class TieredStore:
         """
         ledger, session, stats = self.ledger, turn.session_id, self.stats
         prompt_tokens, chain = turn.prompt_tokens, turn.context
-        known = self._reuse.returns(session, self._clock.now())
+        now_s = self._clock.now()
+        known = self._reuse.returns(session, now_s)
         context = ledger.contexts.get(session)
         if context is not None and context.kind != BUSY:
             ledger.queues.touch(context, BUSY)
         stats.asked_tokens += prompt_tokens
         stats.cached_tokens += cached_tokens
+        self._asked_tokens.add(prompt_tokens, now_s)
+        self._cached_tokens.add(cached_tokens, now_s)
         stats.computed_bytes += (prompt_tokens - cached_tokens) * self.spec.bytes_per_token
         if known and (context is None or context.tokens < known):  # what was discarded of it is computed anew
             stats.rebuilt_tokens += max(0, min(known, prompt_tokens) - cached_tokens)
@@ -263,3 +274,20 @@ class TieredStore:
             yield from ((f"moved_bytes.{name}", moved) for name, moved in self.engine.moved_bytes.items())
             yield from ((f"link_bytes.{name}", moved) for name, moved in self.engine.link_bytes())
             yield "rerouted", self.engine.rerouted
+
+    def levels(self) -> dict[str, dict[str, tuple[TimeWeightedLevel, int]]]:
+        """Return what is recorded over time (`plant/signals.py`): by source and tier, a level and what it counts for.
+
+        What belongs to no tier stands under the empty name.
+        """
+        spec, levels = self.spec, self._used_bytes.levels
+        used = {
+            TIER_NAMES[tier]: (levels[tier], spec.replicas if tier == NETWORK else 1)
+            for tier, part in ((NODE, spec.node), (NETWORK, spec.network), (SSD, spec.ssd))
+            if part is not None
+        }
+        if self.caches is not None:
+            used["rack_cache"] = (self._cached_bytes, 1)
+        whole = {"contexts": self._contexts.level, "staged_contexts": self._waiting.level}
+        whole |= {"asked_tokens": self._asked_tokens, "cached_tokens": self._cached_tokens}
+        return {"used_bytes": used, **{name: {"": (level, 1)} for name, level in whole.items()}}

@@ -16,20 +16,15 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from orchestrator.catalogue import COMMAND, SIGNALS, T_S, Kind, headline_first, level_columns, of_kind
 from orchestrator.messages import AdmissionCommand, AdmissionReading, ClassReading
 from orchestrator.ports import Every, Policy
 from orchestrator.turn import ClassName
 from plant.theory.tandem import Residence
 
 Columns = dict[str, list[float]]
-LEVELS = (
-    "decode_occupancy_ratio",
-    "ready_turns",
-    "backlog_turns",
-    "in_flight_turns",
-    "filling_turns",
-    "decoding_turns",
-)
+LEVELS = headline_first(of_kind(Kind.LEVEL, SIGNALS))
+COUNTS = of_kind(Kind.COUNT, SIGNALS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +80,7 @@ class Fluid:
         self._in_line = self._buffer = self._busy = 0.0
         self._backlog = spec.waiting_turns
         self._arrived = self._released = self._retired = 0.0
+        self._recorded = [(row.source, float(spec.slots) if row.per_slot else 1.0) for row in LEVELS]
         self._command = AdmissionCommand(gate_open=True, release_per_s=spec.max_release_per_s)
         self._before: tuple[float, float, float] | None = None
 
@@ -94,7 +90,7 @@ class Fluid:
         h, per_bin = spec.step_s, max(1, round(spec.bin_s / spec.step_s))
         columns: Columns = {}
         sums, lows, highs = self._fresh()
-        before = (0.0, 0.0, 0.0)
+        before = [0.0] * len(COUNTS)
         reading: AdmissionReading | None = None
         for k in range(round(spec.horizon_s / h)):
             if k % self._every == 0:
@@ -106,7 +102,7 @@ class Fluid:
                 lows[i] = min(lows[i], value)
                 highs[i] = max(highs[i], value)
             if (k + 1) % per_bin == 0:
-                totals = (self._arrived, self._released, self._retired)
+                totals = [self._totals()[row.source] for row in COUNTS]
                 self._close(columns, (k + 1 - per_bin) * h, [s / per_bin for s in sums], lows, highs, totals, before)
                 before = totals
                 sums, lows, highs = self._fresh()
@@ -116,9 +112,14 @@ class Fluid:
         n = len(LEVELS)
         return [0.0] * n, [math.inf] * n, [-math.inf] * n
 
-    def _levels(self) -> tuple[float, ...]:
+    def _levels(self) -> list[float]:
         x, b, w = self._busy, self._buffer, self._in_line
-        return x / self._spec.slots, b, self._backlog, w + b + x, w, x
+        by_source = {"waiting": self._backlog, "filling": w, "ready": b, "decoding": x, "in_flight": w + b + x}
+        by_source["workers"] = 1.0
+        return [by_source[source] / scale for source, scale in self._recorded]
+
+    def _totals(self) -> dict[str, float]:
+        return {"arrived": self._arrived, "released": self._released, "retired": self._retired}
 
     # ------------------------------------------------ the equation
     def _step(self, t: float) -> None:
@@ -236,17 +237,17 @@ class Fluid:
         means: list[float],
         lows: list[float],
         highs: list[float],
-        totals: tuple[float, float, float],
-        before: tuple[float, float, float],
+        totals: list[float],
+        before: list[float],
     ) -> None:
-        row: dict[str, float] = {"t_s": start_s}
-        for name, mean, low, high in zip(LEVELS, means, lows, highs):
-            row |= {f"{name}_mean": mean, f"{name}_min": low, f"{name}_max": high}
-        row |= {f"workers_active_{part}": 1.0 for part in ("mean", "min", "max")}
-        for name, now, then in zip(("arrived_turns", "admitted_turns", "retired_turns"), totals, before):
-            row[name] = now - then
-        row["slots"] = self._spec.slots
+        values = {T_S: start_s}
+        for row, *three in zip(LEVELS, means, lows, highs):
+            values |= zip(level_columns(row.name), three)
+        for count, now, then in zip(COUNTS, totals, before):
+            values[count.column] = now - then
+        for latest in of_kind(Kind.LATEST, SIGNALS):
+            values[latest.name] = {"slots": self._spec.slots}[latest.source]
         rate = self._command.release_per_s if self._command.gate_open else 0.0
-        row["command.admission.release_per_s"] = math.nan if rate is None else rate
-        for name, value in row.items():
+        values[f"{COMMAND}.admission.release_per_s"] = math.nan if rate is None else rate
+        for name, value in values.items():
             columns.setdefault(name, []).append(value)

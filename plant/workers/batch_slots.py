@@ -1,4 +1,4 @@
-"""Slots, queue and KV memory of one batch: which jobs may join it. Nothing here depends on time.
+"""Slots, queue and KV memory of one batch: which jobs may join it. It schedules nothing.
 
 Jobs join first come first served while a slot is free and memory takes them. Joining reserves context + headroom; the
 reservations never exceed the capacity (a job that is alone may outgrow its own), nor do the positions held after the
@@ -12,6 +12,7 @@ from collections import deque
 from heapq import heapify, heappush
 from operator import itemgetter
 
+from orchestrator.clock import Clock
 from orchestrator.turn import TurnId
 from plant.cluster_spec import ConfigurationSpec
 from plant.workers.job import DECODING, FILLING, LEAVING, OVER, WAITING, Job, WorkerEvents
@@ -32,13 +33,13 @@ class BatchSlots:
     """
 
     __slots__ = (
-        "_capacity", "_events", "_filling", "_headroom", "_joins_total", "_kv", "_leaving", "_members", "_paused",
-        "_pauses_after_preemption", "_pinned", "_pool", "_queue", "_queued_tokens", "_reserved", "_returning", "step",
-        "used_slots", "waiting",
+        "_capacity", "_clock", "_events", "_filling", "_headroom", "_joins_total", "_kv", "_leaving", "_members",
+        "_paused", "_pauses_after_preemption", "_pinned", "_pool", "_queue", "_queued_tokens", "_reserved",
+        "_returning", "step", "used_slots", "waiting",
     )  # fmt: skip
 
-    def __init__(self, spec: ConfigurationSpec, pool: Pool, events: WorkerEvents) -> None:
-        self._pool, self._events = pool, events
+    def __init__(self, clock: Clock, spec: ConfigurationSpec, pool: Pool, events: WorkerEvents) -> None:
+        self._clock, self._pool, self._events = clock, pool, events
         self._capacity = spec.kv_capacity_tokens
         self._headroom = spec.headroom_tokens
         self._pauses_after_preemption = spec.readmission == "waits"
@@ -103,7 +104,7 @@ class BatchSlots:
                 self._queued_tokens -= job.reserved_tokens
                 pool.queued_turns -= 1
                 self.used_slots += 1
-                pool.busy_slots += 1
+                pool.busy.add(1, now)
                 self._reserved += job.reserved_tokens
                 job.started_s = now
                 if job.missing_tokens:
@@ -178,7 +179,7 @@ class BatchSlots:
         job.state = OVER
         self.used_slots -= 1
         self._reserved -= job.reserved_tokens
-        self._pool.busy_slots -= 1
+        self._pool.busy.add(-1, self._clock.now())
         self._paused = False
 
     def _clear(self) -> list[Job]:
@@ -191,7 +192,7 @@ class BatchSlots:
         for job in waiting:
             self._dequeue_counts(job)
         in_slots = members + self._not_decoding()
-        self._pool.busy_slots -= len(in_slots)
+        self._pool.busy.add(-len(in_slots), self._clock.now())
         for job in in_slots + waiting:
             job.state = OVER
         self._members.clear()

@@ -42,14 +42,14 @@ class ContinuousBatch(BatchSlots):
     """
 
     __slots__ = (
-        "_at", "_chunk_job", "_chunk_s", "_chunk_tokens", "_clock", "_entry", "_forming", "_kv_base_tokens",
+        "_at", "_chunk_job", "_chunk_s", "_chunk_tokens", "_entry", "_forming", "_kv_base_tokens",
         "_kv_rate_tokens_per_s", "_next_times", "_on_end", "_segment_start_s", "_segment_steps", "_step_s", "times",
     )  # fmt: skip
 
     def __init__(self, clock: Clock, spec: ConfigurationSpec, pool: Pool, events: WorkerEvents) -> None:
         assert spec.times is not None, "recorded times have a worker of their own"
-        super().__init__(spec, pool, events)
-        self._clock, self._at = clock, clock.at
+        super().__init__(clock, spec, pool, events)
+        self._at = clock.at
         self.times: StepTimes = spec.times
         self._next_times: StepTimes | None = None
         # The segment under way: start, steps, its event, and the chunk that shares its pass.
@@ -172,8 +172,8 @@ class ContinuousBatch(BatchSlots):
             pool.stepping += 1
             pool.stepping_moment_s -= now
         pool.step_sum_s += step_s - self._step_s
-        pool.kv_rate_tokens_per_s += rate - self._kv_rate_tokens_per_s
-        pool.kv_base_tokens += base - self._kv_base_tokens
+        if pool.kv is not None:
+            pool.kv.change(base - self._kv_base_tokens, rate - self._kv_rate_tokens_per_s, now)
         self._step_s, self._kv_rate_tokens_per_s, self._kv_base_tokens = step_s, rate, base
 
     def _preempt_until_fits(self, now: float, capacity: int) -> None:
@@ -225,9 +225,9 @@ class ContinuousBatch(BatchSlots):
             pool.stepping -= 1
             pool.stepping_moment_s += self._clock.now()
         pool.step_sum_s -= self._step_s
-        pool.kv_rate_tokens_per_s -= self._kv_rate_tokens_per_s
         base = float(self._pinned)
-        pool.kv_base_tokens += base - self._kv_base_tokens
+        if pool.kv is not None:
+            pool.kv.change(base - self._kv_base_tokens, -self._kv_rate_tokens_per_s, self._clock.now())
         self._kv_rate_tokens_per_s, self._kv_base_tokens, self._step_s = 0.0, base, 0.0
 
     def _replan(self, now: float) -> None:

@@ -125,7 +125,7 @@ class FillWorker:
             job.state = FILLING
             job.started_s = now = self._clock.now()
             pool = self._pool
-            pool.busy_slots += 1
+            pool.busy.add(1, now)
             pool.chunk_s_total -= now
             self._running = job
             self._spans = list(chunk_spans_s(self.times, job.missing_tokens, job.cached_tokens, pool.chunk_cap))
@@ -161,8 +161,9 @@ class FillWorker:
 
     def _stop(self, job: Job) -> None:
         self._running = None
-        self._pool.busy_slots -= 1
-        self._pool.chunk_s_total += self._clock.now()
+        now = self._clock.now()
+        self._pool.busy.add(-1, now)
+        self._pool.chunk_s_total += now
 
     def _dequeue_counts(self, job: Job) -> None:
         self._waiting -= 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from orchestrator.levels import TimeWeightedLevel, TimeWeightedRamp
 from orchestrator.messages import DECODES, FILL_ROLES, BatchCommand, PoolReading, Role
 from orchestrator.ports import Applied
 from orchestrator.turn import ConfigurationName, new
@@ -16,22 +17,21 @@ UNLIMITED = 1 << 62
 class Pool:
     """Counters and caps of the workers of one configuration; workers write, `reading` reads.
 
-    The KV positions in use are a straight line between the changes of each batch, so their sum over the pool is kept
-    as `kv_base_tokens + kv_rate_tokens_per_s x now`: exact at each worker's changes, and within one step's curvature
-    between them.
+    `busy` (turns in decode batches or under fill), `workers` (those in service) and `kv` are weighted by time, for the
+    record. The KV positions in use are a straight line between the changes of each batch, so their sum over the pool is
+    one too: exact at each worker's changes, and within one step's curvature between them. `kv` is that sum over the
+    capacity of the workers in service; None where the pool models no memory.
     """
 
     __slots__ = (
-        "active",
         "batch_cap",
-        "busy_slots",
+        "busy",
         "chunk_cap",
         "chunk_s_total",
         "context_total",
         "fill_s_total",
         "filled_total",
-        "kv_base_tokens",
-        "kv_rate_tokens_per_s",
+        "kv",
         "pending",
         "preempted_total",
         "queued_tokens",
@@ -42,19 +42,21 @@ class Pool:
         "stepping",
         "stepping_moment_s",
         "tokens_total",
+        "workers",
     )
 
     def __init__(self, spec: ConfigurationSpec) -> None:
         self.spec = spec
         self.batch_cap = UNLIMITED if spec.slots is None else spec.slots
         self.chunk_cap = spec.chunk_tokens
-        self.active = self.pending = 0
-        self.busy_slots = self.queued_turns = self.queued_tokens = 0
+        self.busy, self.workers = TimeWeightedLevel(), TimeWeightedLevel()
+        self.kv = TimeWeightedRamp() if spec.kv_capacity_tokens else None
+        self.pending = 0
+        self.queued_turns = self.queued_tokens = 0
         self.served_total = self.tokens_total = self.preempted_total = 0
         # For the service that a full worker would give, and what one fill cost it on average.
         self.filled_total = self.context_total = 0
         self.fill_s_total = 0.0
-        self.kv_base_tokens = self.kv_rate_tokens_per_s = 0.0
         self.step_sum_s, self.stepping = 0.0, 0
         # Seconds of passes that went into new tokens, and those of all passes. Where they last, what is kept is the
         # instants at which workers stopped less those at which they began: `compute_s` and `step_span_s` add now.
@@ -76,14 +78,32 @@ class Pool:
         self.chunk_cap = max(1, tokens)
         return self.chunk_cap
 
+    @property
+    def active(self) -> int:
+        """The workers in service."""
+        return int(self.workers.value)
+
+    @property
+    def busy_slots(self) -> int:
+        """The turns in decode batches or under fill."""
+        return int(self.busy.value)
+
+    def add_workers(self, change: int, now_s: float) -> None:
+        """Note that workers began or ended their service."""
+        self.workers.add(change, now_s)
+        capacity = self.spec.kv_capacity_tokens
+        if self.kv is not None and capacity:
+            self.kv.set_scale(1.0 / (capacity * self.workers.value or 1), now_s)
+
     def kv_used_tokens(self, now_s: float) -> int:
         """Return the KV positions in use at `now_s`, >= 0."""
-        used = round(self.kv_base_tokens + self.kv_rate_tokens_per_s * now_s)
+        kv = self.kv
+        used = 0 if kv is None else round(kv.base + kv.rate_per_s * now_s)
         return used if used > 0 else 0
 
     def compute_s(self, now_s: float) -> float:
         """Return the worker-seconds spent on new tokens so far."""
-        return self.chunk_s_total + (self.busy_slots * now_s if self.spec.role in FILL_ROLES else 0.0)
+        return self.chunk_s_total + (self.busy.value * now_s if self.spec.role in FILL_ROLES else 0.0)
 
     def step_span_s(self, now_s: float) -> float:
         """Return the worker-seconds spent on decode steps so far: those of all passes, less what new tokens took."""
@@ -95,7 +115,7 @@ class Pool:
         """Return the counters as they stand at `now_s`."""
         spec = self.spec
         capacity = spec.kv_capacity_tokens
-        active, draining = self.active, 0
+        active, draining = int(self.workers.value), 0
         return new(
             PoolReading,
             (
@@ -105,7 +125,7 @@ class Pool:
                 self.pending,
                 draining,
                 active * (spec.slots or 0),
-                self.busy_slots,
+                int(self.busy.value),
                 self.queued_turns,
                 self.queued_tokens,
                 self.served_total,

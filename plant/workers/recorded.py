@@ -57,7 +57,7 @@ class RecordedWorker:
             del self._incoming[job]
         else:
             self._clock.cancel_at(self._running.pop(job))
-            self._pool.busy_slots -= 1
+            self._pool.busy.add(-1, self._clock.now())
         job.state = OVER
         self._next()
 
@@ -81,7 +81,7 @@ class RecordedWorker:
         jobs = [*self._incoming, *self._running, *(job for job in self._queue if job.state == WAITING)]
         for entry in self._running.values():
             self._clock.cancel_at(entry)
-        self._pool.busy_slots -= len(self._running)
+        self._pool.busy.add(-len(self._running), self._clock.now())
         self._pool.queued_turns -= self._waiting
         self._incoming.clear()
         self._running.clear()
@@ -100,14 +100,14 @@ class RecordedWorker:
                 raise SteadyflowError(f"turn {job.turn_id} has no recorded server time, which this plant replays")
             self._pool.queued_turns -= 1
             self._waiting -= 1
-            self._pool.busy_slots += 1
             job.state = DECODING
             job.joined_s = now = self._clock.now()
+            self._pool.busy.add(1, now)
             self._running[job] = self._clock.at(now + job.service_s, self._end, job)
 
     def _end(self, job: Job) -> None:
         del self._running[job]
-        self._pool.busy_slots -= 1
+        self._pool.busy.add(-1, self._clock.now())
         job.state = OVER
         self._events.retired(job)
         self._next()

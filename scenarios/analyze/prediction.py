@@ -11,7 +11,7 @@ from policies.design import loops, steady
 from policies.design.tandem_model import Linear, Regime, TandemModel
 from scenarios.analyze.model import Plant
 from scenarios.analyze.tolerance import MODEL_DAMPING, MODEL_PERIOD
-from scenarios.verdict.types import Word
+from scenarios.catalogue.verdict import Word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

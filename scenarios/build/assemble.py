@@ -89,7 +89,7 @@ def _joined(
         sink,
     )
     if isinstance(plant, Cluster):
-        watch_pools(assembled.recorder, plant.pools, clock)
+        watch_pools(assembled.recorder, plant.pools)
         if plant.tiers is not None:
             watch_tiers(assembled.recorder, plant.tiers)
     return assembled, source

@@ -1,56 +1,29 @@
-"""What a cluster's record holds beside the standard signals: each pool's busy slots and KV memory, and the tiers."""
+"""Record each pool of a cluster and its tiers of KV state: the rows of `plant/signals.py`, each under its full name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
-from orchestrator.clock import Clock
 from orchestrator.recorder import Recorder
 from orchestrator.turn import ConfigurationName
-from plant.kv.spec import NETWORK, NODE, SSD, TIER_NAMES
 from plant.kv.tiered import TieredStore
+from plant.signals import POOL, POOL_SIGNALS, TIER, TIER_SIGNALS
 from plant.workers.pool_counters import Pool
 
 
-def watch_pools(recorder: Recorder, pools: Mapping[ConfigurationName, Pool], clock: Clock) -> None:
-    """Record `pool.<configuration>.busy_slots`, `.active_workers` and, with memory, `.kv_used_ratio`, bin by bin."""
-
-    def busy(pool: Pool) -> Callable[[], float]:
-        return lambda: pool.busy_slots
-
-    def workers(pool: Pool) -> Callable[[], float]:
-        return lambda: pool.active
-
-    def kv(pool: Pool, capacity_tokens: int) -> Callable[[], float]:
-        return lambda: pool.kv_used_tokens(clock.now()) / (capacity_tokens * pool.active or 1)
-
+def watch_pools(recorder: Recorder, pools: Mapping[ConfigurationName, Pool]) -> None:
+    """Record the signals of every pool; the KV memory of those that begin with a worker."""
     for name, pool in pools.items():
-        recorder.gauge(f"pool.{name}.busy_slots", busy(pool))
-        recorder.gauge(f"pool.{name}.active_workers", workers(pool))
-        capacity_tokens = pool.spec.kv_capacity_tokens
-        if capacity_tokens and pool.active:
-            recorder.gauge(f"pool.{name}.kv_used_ratio", kv(pool, capacity_tokens))
+        for row in POOL_SIGNALS:
+            level = getattr(pool, row.source)
+            if level is not None and (level is not pool.kv or pool.active):
+                recorder.watch(row.name.replace(POOL, name), level)
 
 
 def watch_tiers(recorder: Recorder, tiers: TieredStore) -> None:
-    """Record levels of the tiers as `kv.<name>`, and prompt and cached tokens as sums since the start."""
-    stats, ledger = tiers.stats, tiers.ledger
-
-    def used(tier: int) -> Callable[[], float]:
-        copies = tiers.spec.replicas if tier == NETWORK else 1
-        read = ledger.used_bytes.__getitem__
-        return partial(read, tier) if copies == 1 else lambda: float(read(tier) * copies)
-
-    present = {NODE: tiers.spec.node, NETWORK: tiers.spec.network, SSD: tiers.spec.ssd}
-    for tier, part in present.items():
-        if part is not None:
-            recorder.gauge(f"kv.used_bytes.{TIER_NAMES[tier]}", used(tier))
-    caches = tiers.caches
-    if caches is not None:
-        recorder.gauge("kv.used_bytes.rack_cache", lambda: float(sum(caches.used_bytes)))
-    # These are read several times a second: calls without a frame of Python each.
-    recorder.gauge("kv.contexts", ledger.contexts.__len__)
-    recorder.gauge("kv.staged_contexts", ledger.waiting.__len__)
-    recorder.gauge("kv.asked_tokens", partial(getattr, stats, "asked_tokens"))
-    recorder.gauge("kv.cached_tokens", partial(getattr, stats, "cached_tokens"))
+    """Record the signals of every tier that there is."""
+    levels = tiers.levels()
+    for row in TIER_SIGNALS:
+        for tier, (level, times) in levels[row.source].items():
+            recorder.watch(row.name.replace(TIER, tier), level, None if times == 1 else partial(float, times))

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from scenarios.calibrate.series import ALARMS, rng_of, short
+from scenarios.catalogue.verdict import SignalVerdict
 from scenarios.run.execute import run
 from scenarios.run.result import Run
 from scenarios.schema.load import load
 from scenarios.schema.scenario import Scenario
-from scenarios.verdict.types import SignalVerdict
 
 RUNS = 80
 # The verdicts of so many runs stand in the table separately, for a test to repeat.
@@ -162,7 +162,7 @@ def null_row(name: str, runs: int = RUNS) -> dict[str, Any]:
 
 def judged(done: Run) -> dict[str, SignalVerdict]:
     """Return the verdicts on the signals of a run."""
-    return dict(done.data.verdicts)  # type: ignore[arg-type]  # judged in this process, so they are of the class of that room
+    return dict(done.data.verdicts)
 
 
 # ------------------------------------------------ cycles

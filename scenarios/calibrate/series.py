@@ -11,9 +11,10 @@ from functools import partial
 
 import numpy as np
 
+from scenarios.catalogue.verdict import SignalVerdict
 from scenarios.verdict import known_signals as known
 from scenarios.verdict.classify import judge_signal
-from scenarios.verdict.types import Floats, Series, SignalVerdict
+from scenarios.verdict.types import Floats, Series
 
 # Not the seed under which the thresholds were chosen, so that these series had no part in that choice.
 SEED = 20261201

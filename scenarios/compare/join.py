@@ -12,17 +12,18 @@ from typing import Any
 
 import numpy as np
 
+from orchestrator.catalogue import HEADLINE
 from orchestrator.rng import stream_key
 from scenarios.schema.expect import Bound, Expectation
 
 RESAMPLES = 2000
 # Shorthand of expectation keys: the verdict on the decode pool stands for the run.
 SHORT = {
-    "verdict": "verdict.decode_occupancy_ratio.verdict",
-    "period_s": "verdict.decode_occupancy_ratio.period_s",
-    "amplitude_ratio": "verdict.decode_occupancy_ratio.amplitude_ratio",
-    "damping_ratio": "verdict.decode_occupancy_ratio.damping_ratio",
-    "cost_ratio": "verdict.decode_occupancy_ratio.cost.utilization_lost_ratio",
+    "verdict": f"verdict.{HEADLINE}.verdict",
+    "period_s": f"verdict.{HEADLINE}.period_s",
+    "amplitude_ratio": f"verdict.{HEADLINE}.amplitude_ratio",
+    "damping_ratio": f"verdict.{HEADLINE}.damping_ratio",
+    "cost_ratio": f"verdict.{HEADLINE}.cost.utilization_lost_ratio",
 }
 # Facts of the computer, not of a policy: no difference is taken of them.
 MACHINE = ("cpu_s_by_part", "turns_per_cpu_s", "peak_rss_mb", "seed")

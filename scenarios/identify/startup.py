@@ -12,6 +12,7 @@ from math import ceil, floor
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from policies.design.two_way import TwoWayFit, fit_two_way, split
 from scenarios.build.cluster import startup_s
@@ -221,13 +222,22 @@ def _experiment(
     record = scenario.record.model_copy(update={"signal_bin_s": step})
     experiment = scenario.model_copy(update={"candidates": (excited,), "expect": {}, "record": record, "warmup_s": 0.0})
     result = run(experiment, seed=seed)
-    ready = result.signals[f"pool.{name}.active_workers_mean"].to_numpy(dtype=np.float64)
+    ready = _at_ends(result.signals, f"pool.{name}.active_workers", float(low))
     t = np.asarray(np.arange(len(ready)) * step, dtype=np.float64)
     u = np.full(len(t), float(low))
     for at_s, wanted in _orders(result.data.events, name):
         u[t >= at_s - 1e-9 * period_s] = wanted
-    # A gauge is read at the end of its bin, the time of the next sample.
+    # The end of a bin is the time of the next sample.
     return t, u, np.asarray(np.concatenate([[float(low)], ready[:-1]]), dtype=np.float64)
+
+
+def _at_ends(signals: pd.DataFrame, name: str, start: float) -> Floats:
+    """Return a level at the end of each bin; its bins are so short that it changes in one direction within each."""
+    values, value = [], start
+    for least, greatest in zip(signals[f"{name}_min"], signals[f"{name}_max"]):
+        value = greatest if greatest > value else least
+        values.append(value)
+    return np.asarray(values, dtype=np.float64)
 
 
 def _orders(events: Iterable[Mapping[str, Any]], name: str) -> Iterable[tuple[float, float]]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from scenarios.verdict.types import Floats, SignalVerdict
+from scenarios.catalogue.verdict import SignalVerdict
+from scenarios.verdict.types import Floats
 
 
 def moves(values: Floats, threshold: float) -> Floats:

@@ -15,10 +15,11 @@ import numpy as np
 import orjson
 import pandas as pd
 
+from scenarios.catalogue.signals import LEVELS
 from scenarios.run.record import RunData
 from scenarios.writing import atomic_write
 
-COUNTERS = ("decode_occupancy_ratio", "ready_turns", "backlog_turns", "in_flight_turns", "workers_active")
+COUNTERS = tuple(row.name for row in LEVELS)
 NO_WORKER = -1
 
 

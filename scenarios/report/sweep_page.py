@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from plotly.offline import get_plotlyjs
 
+from scenarios.catalogue.verdict import LOOP_CYCLES
 from scenarios.report.page import CONFIG
 from scenarios.report.panel import frame
 from scenarios.report.style import CSS
 from scenarios.sweep import Sweep
-from scenarios.verdict.types import LOOP_CYCLES
 from scenarios.writing import atomic_write
 
 WORDS = (

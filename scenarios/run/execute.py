@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from orchestrator.catalogue import HEADLINE
 from orchestrator.real_clock import run_real
 from orchestrator.recorder import Sink
 from orchestrator.turn import ConfigurationName
@@ -20,6 +21,7 @@ from orchestrator.virtual_clock import run_virtual
 from plant.cluster import Cluster
 from plant.workers.pool_counters import Pool
 from scenarios.build import assemble, conversations, loop_separation, plants
+from scenarios.catalogue.verdict import signal_of
 from scenarios.errors import UserError, nearest
 from scenarios.run import logged, metrics
 from scenarios.run.kv import TierWatch, kv_figures
@@ -206,13 +208,14 @@ def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, d
         transit_s=_transit_s(data, window_s) if declared is None else declared.transit_s,
         inputs={"arrivals": "arrival_per_s"} if open_loop else {},
         latencies=_latencies(data, window_s),
+        asked=[name for key in scenario.expect.get(candidate.name, {}) if (name := signal_of(key)) is not None],
     )
     objectives = {name: metrics.Objective(ttft_s=c.ttft_s, tpot_s=c.tpot_s) for name, c in scenario.classes.items()}
     summary = metrics.summarize(
         data.turns, data.signals, window_s=window_s, endless_work=endless, objectives=objectives
     )
     record = window_of(data.signals, *window_s)
-    flow = flow_of(column(record, "decode_occupancy_ratio", 1.0), column(record, "backlog_turns_min", 1.0))
+    flow = flow_of(column(record, HEADLINE, 1.0), column(record, "backlog_turns_min", 1.0))
     judge_cpu_s = time.process_time() - began
     retired = summary["counts"]["retired"]
     gpus = plants.gpus_by_configuration(scenario)

@@ -52,14 +52,14 @@ def kv_figures(gained: dict[str, float], signals: pd.DataFrame, window_s: Window
     """
     inside, _ = bins_inside(signals, window_s)
 
-    def level(name: str) -> np.ndarray:
-        return signals[f"kv.{name}_mean"].to_numpy(dtype=float)[inside]
+    def level(name: str, part: str = "mean") -> np.ndarray:
+        return signals[f"kv.{name}_{part}"].to_numpy(dtype=float)[inside]
 
     def group(prefix: str) -> dict[str, float]:
         return {name[len(prefix) + 1 :]: grown for name, grown in gained.items() if name.startswith(f"{prefix}.")}
 
     asked = gained["asked_tokens"]
-    depth = level("staged_contexts")
+    depth, most = level("staged_contexts"), level("staged_contexts", "max")
     used = [
         str(name)[len("kv.used_bytes.") : -len("_mean")] for name in signals if str(name).startswith("kv.used_bytes.")
     ]
@@ -81,7 +81,7 @@ def kv_figures(gained: dict[str, float], signals: pd.DataFrame, window_s: Window
         "used_bytes": {name: _mean(level(f"used_bytes.{name}")) for name in used},
         "capacity_bytes": group("capacity_bytes"),
         "contexts": _mean(level("contexts")),
-        "staging_depth": {"mean": _mean(depth), "max": float(depth.max()) if len(depth) else None},
+        "staging_depth": {"mean": _mean(depth), "max": float(most.max()) if len(most) else None},
         "hbm_idle_byte_s": gained["hbm_idle_byte_s"],
     }
 

@@ -14,12 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
+from orchestrator.catalogue import T_S
+from scenarios.catalogue.signals import LEVELS
+from scenarios.catalogue.verdict import VERDICT_FIELDS, SignalVerdict
 from scenarios.errors import UserError
-from scenarios.run.judged import JSON_FIELDS, RecordedVerdict
 from scenarios.run.record import CURVE_SCHEMA, TURN_SCHEMA, RunData
 
 SUMMARY = ("window_s", "flow", "latency", "goodput", "counts", "headline")
-SIGNALS = ("t_s", "decode_occupancy_ratio_mean", "backlog_turns_mean", "ready_turns_mean", "in_flight_turns_mean")
+SIGNALS = (T_S, *(f"{row.name}_mean" for row in LEVELS))
+VERDICT = tuple(f.name for f in VERDICT_FIELDS)
 
 
 def load(path: Path) -> RunData:
@@ -74,11 +77,12 @@ def load(path: Path) -> RunData:
     )
 
 
-def _verdict(signal: str, fields: dict[str, Any], curves: pd.DataFrame) -> RecordedVerdict:
+def _verdict(signal: str, fields: dict[str, Any], curves: pd.DataFrame) -> SignalVerdict:
     of_signal = curves[curves["signal"] == signal]
     acf, spectrum = of_signal[of_signal["curve"] == "acf"], of_signal[of_signal["curve"] == "spectrum"]
-    return RecordedVerdict(
-        **{name: fields[name] for name in JSON_FIELDS},
+    return SignalVerdict(
+        signal=signal,
+        **{name: fields[name] for name in VERDICT},
         acf_lags_s=acf["x"].to_numpy(),
         acf=acf["y"].to_numpy(),
         spectrum_hz=spectrum["x"].to_numpy(),
@@ -123,7 +127,7 @@ def _refuse_damaged(
     _require(file, judged, ("summary", "verdict"), dict)
     _require(file, judged["summary"], SUMMARY, object, "summary.")
     for signal, fields in judged["verdict"].items():
-        _require(file, fields, JSON_FIELDS, object, f"verdict.{signal}.")
+        _require(file, fields, VERDICT, object, f"verdict.{signal}.")
     for name, (there, wanted) in columns.items():
         _require(path / name, dict.fromkeys(there), wanted, object)
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.recorder import Columns, Sink
 from scenarios import commentary
-from scenarios.verdict.types import LOOP_CYCLES
+from scenarios.catalogue.verdict import LOOP_CYCLES
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger

@@ -15,6 +15,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from orchestrator.catalogue import HEADLINE
+from scenarios.catalogue.signals import LEVELS, RATES
+
 Floats = NDArray[np.float64]
 Window = tuple[float, float]
 
@@ -106,10 +109,9 @@ def flow(signals: pd.DataFrame, window_s: Window, *, endless_work: bool = False)
     def mean(values: NDArray[Any]) -> float:  # floats, or truths as shares of time
         return float(np.average(values, weights=w))
 
-    occupancy, waits = column("decode_occupancy_ratio_mean"), column("backlog_turns_min") > 0
+    occupancy, waits = column(f"{HEADLINE}_mean"), column("backlog_turns_min") > 0
     utilization = mean(occupancy)
     starved = mean((occupancy < STARVED_BELOW_RATIO) & waits)
-    backlog = column("backlog_turns_mean")
     if utilization >= FULL_RATIO and mean(waits) > 0.5 and not endless_work:
         word = "saturated"
     else:
@@ -120,12 +122,8 @@ def flow(signals: pd.DataFrame, window_s: Window, *, endless_work: bool = False)
         "starved_ratio": starved,
         "fed": word,
         "backlogged_ratio": mean(waits),
-        "ready_turns": mean(column("ready_turns_mean")),
-        "backlog_turns": mean(backlog),
-        "in_flight_turns": mean(column("in_flight_turns_mean")),
-        "arrival_per_s": float(column("arrived_turns").sum()) / span,
-        "admission_per_s": float(column("admitted_turns").sum()) / span,
-        "retirement_per_s": float(column("retired_turns").sum()) / span,
+        **{row.name: mean(column(f"{row.name}_mean")) for row in LEVELS if row.unit == "turns"},
+        **{name: float(column(count).sum()) / span for name, count in RATES.items()},
     }
 
 

@@ -23,8 +23,8 @@ from orchestrator.clock import SLEEP, Clock
 from orchestrator.messages import FILL_ROLES, Role
 from orchestrator.turn import ConfigurationName
 from plant.workers.pool_counters import Pool
+from scenarios.catalogue.verdict import SignalVerdict
 from scenarios.run.metrics import Window, bins_inside
-from scenarios.verdict.types import SignalVerdict
 
 Times = dict[str, tuple[float, float, float]]  # by configuration: worker-seconds, of them on new tokens, and on steps
 

@@ -1,14 +1,6 @@
 """A run's folder: written beside its place and renamed when whole; `load` reads it back as `RunData`.
 
-| file | holds |
-|---|---|
-| `scenario.toml` | the scenario as resolved, every value stated |
-| `manifest.json` | candidate, title, question, and what the run says of itself (seed, versions, trace, why it ended) |
-| `turns.parquet` | one row for a turn that arrived (`TURN_SCHEMA`) |
-| `signals.parquet` | one row a bin: `t_s` and float columns |
-| `events.jsonl.zst` | one decision a line |
-| `verdict.json` | `{"summary": ..., "verdict": {signal: ...}}` |
-| `curves.parquet` | the autocorrelation and the spectrum each verdict was drawn from |
+`FILES` names what it holds; docs/record.md, made from the tables, is the dictionary of every column and key.
 
 Turns, signals and events may be appended in blocks while the run goes on, so memory stays flat. The same input gives
 the same bytes.
@@ -32,34 +24,48 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
+from orchestrator.catalogue import TURN_COLUMNS
+from scenarios.catalogue.verdict import SignalVerdict
 from scenarios.errors import UserError
-from scenarios.run.judged import Verdict
 from scenarios.writing import disk_errors
 
 _WORD = pa.dictionary(pa.int16(), pa.string())
-TURN_SCHEMA = pa.schema(
-    [
-        ("turn_id", pa.int64()),
-        ("key", pa.uint64()),
-        ("session_id", pa.int64()),
-        ("ordinal", pa.int32()),
-        ("class", _WORD),
-        ("arrived_s", pa.float64()),
-        ("released_s", pa.float64()),
-        ("fill_started_s", pa.float64()),
-        ("filled_s", pa.float64()),
-        ("joined_s", pa.float64()),
-        ("ended_s", pa.float64()),
-        ("prompt_tokens", pa.int64()),
-        ("cached_tokens", pa.int64()),
-        ("output_tokens", pa.int64()),
-        ("fill_worker", pa.int32()),
-        ("decode_worker", pa.int32()),
-        ("preemptions", pa.int16()),
-        ("outcome", _WORD),
-    ]
-)
+_TYPES = {"q": pa.int64(), "Q": pa.uint64(), "i": pa.int32(), "h": pa.int16(), "d": pa.float64()}
+TURN_SCHEMA = pa.schema([(column.name, _WORD if column.word else _TYPES[column.code]) for column in TURN_COLUMNS])
 CURVE_SCHEMA = pa.schema([("signal", _WORD), ("curve", _WORD), ("x", pa.float64()), ("y", pa.float64())])
+FILES = {
+    "scenario.toml": "the scenario as resolved, every value stated",
+    "manifest.json": "what was run: seed, versions, trace, why it ended",
+    "turns.parquet": "one row for each turn that arrived",
+    "signals.parquet": "one row for each bin of time",
+    "events.jsonl.zst": "one decision a line",
+    "verdict.json": "the summary, and the verdict on each judged signal",
+    "curves.parquet": "the autocorrelation and the spectrum that each verdict was drawn from",
+    "report.html": "the page that `steadyflow report` writes there, if it was asked for",
+}
+CURVES = (
+    ("`signal`", "", "name of the judged signal", "never"),
+    ("`curve`", "", "`acf` (autocorrelation) or `spectrum`", "never"),
+    ("`x`", "s or Hz", "lag of the autocorrelation, or frequency of the spectrum", "never"),
+    ("`y`", "", "correlation, or power", "never"),
+)
+_NO_TURNS = "the plant has no turns"
+MANIFEST = (
+    ("`candidate`", "", "name of the candidate", "never"),
+    ("`title`", "", "title of the scenario", "never"),
+    ("`question`", "", "question of the scenario", "the scenario asks none"),
+    ("`seed`", "", "seed of the run", "never"),
+    ("`ended`", "", "why the run ended", "never"),
+    ("`end_s`", "s", "when the run ended", "never"),
+    ("`trace`", "", "name, digest and figures of the trace", "the workload plays none"),
+    ("`notes.conservation`", "", "arrived = waiting + ... + failed, with its numbers", _NO_TURNS),
+    ("`notes.control_ticks`", "", "ticks of all laws", _NO_TURNS),
+    ("`notes.samples_dropped`", "", "samples of telemetry that were lost", _NO_TURNS),
+    ("`notes.reconfigurations`", "", "as `reconfigurations` of the summary", _NO_TURNS),
+    ("`notes.worker_seconds`", "s", "time that workers of each configuration existed", _NO_TURNS),
+    ("`notes.workload`", "", "counts of the sessions played", "the workload plays no sessions"),
+    ("`environment`", "", "versions of Python and of the packages that the run was made with", "never"),
+)
 JSON_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY
 
 
@@ -90,7 +96,7 @@ class RunData:
     signals: pd.DataFrame
     turns: pd.DataFrame
     events: list[dict[str, Any]]
-    verdicts: Mapping[str, Verdict]
+    verdicts: Mapping[str, SignalVerdict]
     summary: Mapping[str, Any]
     meta: Mapping[str, Any] = field(default_factory=dict)
     scenario_toml: str = ""
@@ -170,7 +176,7 @@ class RunFolder:
         question: str,
         meta: Mapping[str, Any],
         summary: Mapping[str, Any],
-        verdicts: Mapping[str, Verdict],
+        verdicts: Mapping[str, SignalVerdict],
         scenario_toml: str,
     ) -> None:
         """Write the small files and give the folder its name."""
@@ -226,7 +232,7 @@ def _table(columns: Mapping[str, object], schema: Any) -> Any:  # pyarrow publis
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _curves(verdicts: Mapping[str, Verdict]) -> Any:  # pyarrow publishes no types
+def _curves(verdicts: Mapping[str, SignalVerdict]) -> Any:  # pyarrow publishes no types
     parts: list[pd.DataFrame] = []
     for signal, v in verdicts.items():
         for curve, x, y in (("acf", v.acf_lags_s, v.acf), ("spectrum", v.spectrum_hz, v.spectrum)):

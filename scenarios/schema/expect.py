@@ -7,15 +7,11 @@ from typing import Annotated
 
 from pydantic import Discriminator, Tag, model_validator
 
+from scenarios.catalogue.verdict import FLOW_WORDS, WORDS
 from scenarios.errors import nearest
 from scenarios.schema import summary
 from scenarios.schema.base import NotNegative, ScenarioTable, Share
 
-# The words that the verdict and the flow have; a test holds them to the rooms they name.
-VERDICTS = (
-    *("constant", "undecided", "unbounded", "driven", "echo", "limit_cycle", "quasi_cycle", "ringing", "steady"),
-)
-FLOWS = ("fed", "starved", "saturated")
 # Short keys speak of the decode pool's own verdict.
 SHORT_KEYS = ("verdict", "period_s", "amplitude_ratio", "damping_ratio", "cost_ratio")
 
@@ -58,11 +54,10 @@ def check_expectation(
     candidate : str
     expectation : Expectation
     names : mapping of str to names
-        What the scenario calls its `class`es and its `pool`s.
+        The `signal`s that its runs may judge, and what the scenario calls its `class`es and `pool`s.
     lacking : mapping of str to str
         Parts of a summary that this scenario's runs leave empty, and what would fill them.
     """
-    names = {"signal": summary.SIGNALS, **names}
     for key, want in expectation.items():
         place = f"expect.{candidate}.{key}"
         word = key == "verdict" or summary.among(key, summary.WORDS, names)
@@ -77,6 +72,6 @@ def check_expectation(
             )
         if word and not isinstance(want, str):
             raise ValueError(f"{place}: is a word, not a number; write it in quotes")
-        words = VERDICTS if key.split(".")[-1] == "verdict" else FLOWS if key == "flow.fed" else None
+        words = WORDS if key.split(".")[-1] == "verdict" else FLOW_WORDS if key == "flow.fed" else None
         if words is not None and want not in words:
             raise ValueError(f"{place}: there is no {want!r}{nearest(str(want), words)}; there are {', '.join(words)}")

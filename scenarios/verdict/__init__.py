@@ -4,10 +4,11 @@ then `cycle` (the statistic and its red-noise null), then `run` (a whole run's s
 Pure functions over arrays: no scenario, no plant, no clock; chance only from generators with fixed seeds.
 """
 
+from scenarios.catalogue.verdict import Cost, SignalVerdict, Word
 from scenarios.verdict.classify import judge_signal
 from scenarios.verdict.flow import flow_of, flow_word, headline
 from scenarios.verdict.run import judge_run
-from scenarios.verdict.types import Cost, Series, SignalVerdict, Word
+from scenarios.verdict.types import Series
 
 __all__ = [
     "Cost",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from scipy import signal, stats
 
+from scenarios.catalogue.verdict import NO_COST, Cost, SignalVerdict, Word
 from scenarios.verdict import acf as correlation
 from scenarios.verdict import shape
 from scenarios.verdict.bounded import is_unbounded
@@ -19,7 +20,7 @@ from scenarios.verdict.cycle import (
     red_noise_p,
 )
 from scenarios.verdict.thresholds import THRESHOLDS, Thresholds
-from scenarios.verdict.types import NO_COST, Cost, Floats, Series, SignalVerdict, Word
+from scenarios.verdict.types import Floats, Series
 
 # Below this share of its scale a change is rounding.
 FLAT = 1e-6

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
-from scenarios.verdict.types import Cost, Floats, SignalVerdict, Word
+from orchestrator.catalogue import COMMAND, HEADLINE
+from scenarios.catalogue.signals import JUDGED
+from scenarios.catalogue.verdict import Cost, FlowWord, SignalVerdict, Word
+from scenarios.verdict.types import Floats
 
-FlowWord = Literal["fed", "starved", "saturated"]
 # A pool below this share of its slots, with work waiting, is starved; more of the window than this and the run is.
 STARVED_BELOW_RATIO, STARVED_SHARE = 0.9, 0.05
 SATURATED_RATIO = 0.95
@@ -120,17 +121,21 @@ def worst(verdicts: Mapping[str, SignalVerdict]) -> SignalVerdict | None:
     """
     if not verdicts:
         return None
-    pool = verdicts.get("decode_occupancy_ratio")
+    pool = verdicts.get(HEADLINE)
     if pool is not None and pool.oscillates:
         return pool
     order = {word: place for place, word in enumerate(SEVERITY)}
     return min(
         _speaking(verdicts),
-        key=lambda one: (order[one.verdict], one.signal != "decode_occupancy_ratio", -one.amplitude_ratio),
+        key=lambda one: (order[one.verdict], one.signal != HEADLINE, -one.amplitude_ratio),
     )
 
 
 def _speaking(verdicts: Mapping[str, SignalVerdict]) -> list[SignalVerdict]:
+    # A signal that was judged only because somebody asked for it does not change the headline.
+    always = {row.name for row in JUDGED}
+    usual = {name: one for name, one in verdicts.items() if name in always or _is_actuators(name)}
+    verdicts = usual or verdicts
     factory = [one for name, one in verdicts.items() if not _is_actuators(name)]
     moved = any(one.oscillates or one.verdict == "unbounded" for one in factory)
     lost = max((one.cost["utilization_lost_ratio"] or 0.0 for one in factory), default=0.0)
@@ -138,7 +143,7 @@ def _speaking(verdicts: Mapping[str, SignalVerdict]) -> list[SignalVerdict]:
 
 
 def _is_actuators(name: str) -> bool:
-    return name in ACTUATOR_RATES or name.startswith("command.")
+    return name in ACTUATOR_RATES or name.startswith(f"{COMMAND}.")
 
 
 def headline(verdicts: Mapping[str, SignalVerdict], word: FlowWord) -> str:

@@ -1,25 +1,20 @@
-"""Judge a whole run: the standard signals and the commands of its record, each with its scale, and the run's cost."""
+"""Judge a whole run: the signals of its record that the catalogue marks, the commands, and what was asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
+from orchestrator.catalogue import COMMAND, HEADLINE, Kind, Scale, Signal, level_columns
+from scenarios.catalogue.signals import JUDGED, RATES, row_of
+from scenarios.catalogue.verdict import SignalVerdict
 from scenarios.verdict.classify import judge_signal
 from scenarios.verdict.flow import added_p99_s, cost_of, flow_of
 from scenarios.verdict.thresholds import THRESHOLDS, Thresholds
-from scenarios.verdict.types import Floats, Series, SignalVerdict
-
-LEVELS = ("decode_occupancy_ratio", "ready_turns", "backlog_turns", "in_flight_turns", "workers_active")
-RATES = {
-    "arrival_per_s": "arrived_turns",
-    "admission_per_s": "admitted_turns",
-    "retirement_per_s": "retired_turns",
-}
-JUDGED_RATES = ("admission_per_s", "retirement_per_s")
+from scenarios.verdict.types import Floats, Series
 
 
 def judge_run(
@@ -32,9 +27,10 @@ def judge_run(
     transit_s: float | None = None,
     inputs: Mapping[str, str] | None = None,
     latencies: tuple[Floats, Floats] | None = None,
+    asked: Iterable[str] = (),
     limits: Thresholds = THRESHOLDS,
 ) -> dict[str, SignalVerdict]:
-    """Judge the standard signals and the commands of a run's record.
+    """Judge the signals of a run's record, each against its scale.
 
     Parameters
     ----------
@@ -49,10 +45,12 @@ def judge_run(
     transit_s : float, optional
         Mean time from release to retirement, seconds, for naming echoes.
     inputs : mapping of str to str, optional
-        Name -> column (or one of the three rates) of what comes from outside the loop. Arrivals of a saturated or a
+        Name -> column (or a rate) of what comes from outside the loop. Arrivals of a saturated or a
         closed workload answer to the loop itself and do not belong here.
     latencies : (ndarray, ndarray), optional
         Instants and latencies of turns in the window, seconds, for the added 99th percentile.
+    asked : iterable of str
+        More signals to judge, such as `pool.decode.busy_slots`; one that the record lacks is left out.
     limits : Thresholds
         Where the words part.
 
@@ -66,11 +64,12 @@ def judge_run(
     rates = {name: column(record, name, step_s) for name in RATES if RATES[name] in record}
     outside = {name: column(record, source, step_s) for name, source in (inputs or {}).items()}
     cost = None
-    if {"decode_occupancy_ratio_mean", "backlog_turns_min"} <= set(record):
-        flow = flow_of(column(record, "decode_occupancy_ratio", step_s), column(record, "backlog_turns_min", step_s))
+    if {f"{HEADLINE}_mean", "backlog_turns_min"} <= set(record):
+        flow = flow_of(column(record, HEADLINE, step_s), column(record, "backlog_turns_min", step_s))
         cost = cost_of(flow)
     verdicts = {}
-    for series in _series(record, step_s, slots, service_per_s, rates):
+    scales = _scales(slots, service_per_s, rates)
+    for series in _all_series(record, step_s, scales, slots, asked):
         verdict = judge_signal(
             series,
             inputs=outside,
@@ -111,60 +110,60 @@ def column(record: pd.DataFrame, name: str, step_s: float) -> Floats:
     raise KeyError(f"the record holds no signal {name}")
 
 
-def _series(
-    record: pd.DataFrame, step_s: float, slots: float, service_per_s: float | None, rates: Mapping[str, Floats]
-) -> list[Series]:
-    found = []
-    for name in LEVELS:
-        if f"{name}_mean" not in record:
-            continue
-        low, mean, high = (_filled(record[f"{name}_{part}"]) for part in ("min", "mean", "max"))
-        ratio = name.endswith("_ratio")
-        scale = 1.0 if ratio else max(float(mean.mean()) if name == "workers_active" and len(mean) else slots, 1.0)
-        found.append(
-            Series(
-                name=name,
-                step_s=step_s,
-                mean=mean,
-                minimum=low,
-                maximum=high,
-                scale=scale,
-                stock=not ratio,
-                one_turn=None if name == "workers_active" else 1 / slots if ratio else 1.0,
-            )
-        )
-    full = service_per_s
-    if full is None:
+def _scales(slots: float, service_per_s: float | None, rates: Mapping[str, Floats]) -> dict[Scale, float]:
+    if service_per_s is None:
         ended = rates.get("retirement_per_s", np.zeros(0))
-        full = float(np.quantile(ended, 0.9)) if len(ended) else 1.0
-    full = max(full, 1e-9)
-    found += [
-        Series(name=name, step_s=step_s, mean=rates[name], scale=full, one_turn=1 / step_s, flow=True)
-        for name in JUDGED_RATES
-        if name in rates
-    ]
-    return found + _commands(record, step_s, slots, full)
+        service_per_s = float(np.quantile(ended, 0.9)) if len(ended) else 1.0
+    return {Scale.ONE: 1.0, Scale.SLOTS: slots, Scale.SERVICE: max(service_per_s, 1e-9)}
 
 
-def _commands(record: pd.DataFrame, step_s: float, slots: float, full_per_s: float) -> list[Series]:
-    found = []
-    for name in record.columns:
-        if not name.startswith("command.") or not pd.api.types.is_numeric_dtype(record[name]):
-            continue
+def _all_series(
+    record: pd.DataFrame, step_s: float, scales: Mapping[Scale, float], slots: float, asked: Iterable[str]
+) -> Iterator[Series]:
+    """Yield what is judged: the marked signals, the commands of the record, and what was asked for beside them."""
+    commands = [str(name) for name in record.columns if str(name).startswith(f"{COMMAND}.")]
+    for name in dict.fromkeys((*(row.name for row in JUDGED), *commands, *asked)):
+        row = row_of(name)
+        series = None if row is None else _series(record, step_s, name, row, scales, slots)
+        if series is not None:
+            yield series
+
+
+def _series(
+    record: pd.DataFrame, step_s: float, name: str, row: Signal, scales: Mapping[Scale, float], slots: float
+) -> Series | None:
+    """Return a signal of the record as the verdict takes it; None: the record does not hold it."""
+    if row.kind is Kind.COUNT:
+        if row.column not in record:
+            return None
+        x = column(record, name, step_s)
+        return Series(name=name, step_s=step_s, mean=x, scale=scales[row.scale], one_turn=1 / step_s, flow=True)
+    if row.kind is Kind.LATEST:
+        if name not in record or not len(record) or not pd.api.types.is_numeric_dtype(record[name]):
+            return None
         x = _filled(record[name])
-        if len(x) == 0:
-            continue
-        field = name.split(".")[2]
-        if field.endswith("_per_s"):
-            scale = full_per_s
-        elif field.endswith(("_open", "_ratio")):
-            scale = 1.0
-        elif field.endswith("_workers"):
-            scale = max(float(np.abs(x).mean()), 1.0)
-        else:
-            scale = slots
-        found.append(Series(name=name, step_s=step_s, mean=x, scale=scale))
-    return found
+        return Series(name=name, step_s=step_s, mean=x, scale=_scale(row.scale, x, scales))
+    columns = level_columns(name)
+    if columns[0] not in record:
+        return None
+    mean, low, high = (_filled(record[one]) for one in columns)
+    scale = _scale(row.scale, mean, scales)
+    return Series(
+        name=name,
+        step_s=step_s,
+        mean=mean,
+        minimum=low,
+        maximum=high,
+        scale=scale if row.scale is Scale.ONE else max(scale, 1.0),
+        stock=row.unit != "ratio",
+        one_turn=1 / slots if row.per_slot else 1.0 if row.unit == "turns" else None,
+    )
+
+
+def _scale(of: Scale, x: Floats, scales: Mapping[Scale, float]) -> float:
+    if of is Scale.MEAN:
+        return max(float(np.abs(x).mean()) if len(x) else 1.0, 1.0)
+    return scales[of]
 
 
 def _filled(values: pd.Series[float]) -> Floats:

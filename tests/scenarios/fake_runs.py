@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scenarios.run.judged import RecordedVerdict
+from scenarios.catalogue.verdict import SignalVerdict
 from scenarios.run.metrics import Objective, summarize
 from scenarios.run.record import RunData
 
@@ -150,6 +150,7 @@ def _signals(turns: pd.DataFrame, slots: int, horizon_s: float, cluster: bool) -
         levels["pool.fill.busy_slots"] = levels["filling_turns"]
         levels["pool.decode.busy_slots"] = levels["decoding_turns"]
         levels["pool.decode.kv_used_ratio"] = 0.8 * levels["decode_occupancy_ratio"]
+    levels["workers_active"] = np.ones_like(levels["ready_turns"])
     columns: dict[str, np.ndarray] = {"t_s": start}
     for name, values in levels.items():
         columns |= {f"{name}_mean": values.mean(1), f"{name}_min": values.min(1), f"{name}_max": values.max(1)}
@@ -163,7 +164,7 @@ def _signals(turns: pd.DataFrame, slots: int, horizon_s: float, cluster: bool) -
 
 def _verdict(
     signals: pd.DataFrame, name: str, column: str, relay: bool, window_s: tuple[float, float]
-) -> RecordedVerdict:
+) -> SignalVerdict:
     y = signals.loc[signals["t_s"] >= window_s[0], column].to_numpy(dtype=float)
     y = y - y.mean()
     acf = np.correlate(y, y, "full")[len(y) - 1 :][: int(100 / BIN_S)]
@@ -171,7 +172,8 @@ def _verdict(
     low = int(20 / BIN_S)
     period = (low + int(np.argmax(acf[low : int(45 / BIN_S)]))) * BIN_S
     spectrum = np.abs(np.fft.rfft(y)) ** 2 / len(y)
-    return RecordedVerdict(
+    return SignalVerdict(
+        signal=name,
         verdict="limit_cycle" if relay else "steady",
         period_s=period if relay else None,
         amplitude_ratio=0.43 if relay else 0.01,

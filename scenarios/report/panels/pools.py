@@ -52,7 +52,7 @@ def occupancy(runs: Sequence[Shown]) -> Panel | None:
     return Panel(
         div="panel-pools",
         title=f"Pools: {_span(runs, names, 'busy slots', plain)}",
-        note="Turns in fill or in decode batches, by prepared configuration, as they stood at the end of each bin.",
+        note="Turns in fill or in decode batches, by prepared configuration.",
         figure=_strips(runs, names, "busy slots", 1.0, "turns"),
         in_time=True,
         group=GROUP,

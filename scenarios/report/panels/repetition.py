@@ -8,17 +8,13 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from scenarios.catalogue.signals import JUDGED
+from scenarios.catalogue.verdict import SignalVerdict
 from scenarios.report.numbers import seconds, words
 from scenarios.report.panel import REPEATS, Panel, Shown, frame
 from scenarios.run.figures import Floats
-from scenarios.run.judged import Verdict
 
-SIGNALS = {
-    "decode_occupancy_ratio": "decode occupancy",
-    "ready_turns": "ready buffer",
-    "admission_per_s": "admission",
-    "in_flight_turns": "in flight",
-}
+SIGNALS = {row.name: row.label for row in JUDGED if row.label}
 POINTS = 400
 # Below a millionth of the highest peak lies rounding.
 DECADES = 6
@@ -95,7 +91,7 @@ def spectrum(runs: Sequence[Shown]) -> Panel | None:
     )
 
 
-def by_period(verdict: Verdict) -> tuple[Floats, Floats]:
+def by_period(verdict: SignalVerdict) -> tuple[Floats, Floats]:
     """Return (period in s, power) thinned on a log axis, the greatest power of each step kept."""
     hz, power = np.asarray(verdict.spectrum_hz, dtype=float), np.asarray(verdict.spectrum, dtype=float)
     known = (hz > 0) & (power > 0)
@@ -126,7 +122,7 @@ def _line(figure: Any, s: Shown, x: Floats, y: Floats, col: int, hover: str) -> 
     )
 
 
-def _mark(figure: Any, s: Shown, verdict: Verdict, col: int, x: Floats, y: Floats) -> None:  # as above
+def _mark(figure: Any, s: Shown, verdict: SignalVerdict, col: int, x: Floats, y: Floats) -> None:  # as above
     if verdict.period_s is None or verdict.verdict not in REPEATS or not len(x):
         return
     figure.add_trace(

@@ -62,9 +62,12 @@ def _holds(runs: Sequence[Shown], tier: str) -> str:
 
 
 def _found(s: Shown) -> tuple[Any, ...]:  # arrays of floats
-    """Return the share of prompt tokens found, in groups of bins wide enough to hold some."""
+    """Return the share of prompt tokens found, in groups of bins wide enough to hold some.
+
+    The greatest value of a sum that only grows is the one at the end of the bin.
+    """
     signals = s.run.signals
-    asked, cached = (signals[f"kv.{name}_tokens_mean"].to_numpy(dtype=float) for name in ("asked", "cached"))
+    asked, cached = (signals[f"kv.{name}_tokens_max"].to_numpy(dtype=float) for name in ("asked", "cached"))
     size = max(1, len(asked) // 120)
     edges = np.arange(0, len(asked), size)
     asked, cached = np.diff(asked[edges], prepend=0.0), np.diff(cached[edges], prepend=0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scenarios.catalogue.signals import expected
 from scenarios.errors import nearest
 from scenarios.schema.contents import ScenarioContents
 from scenarios.schema.expect import check_expectation
@@ -19,9 +20,11 @@ def refuse_impossible_expectations(scenario: ScenarioContents) -> None:
 
 
 def names_in(scenario: ScenarioContents) -> dict[str, tuple[str, ...]]:
-    """Return what this scenario calls its classes and its pools, for paths of expectations."""
-    pools = (*scenario.plant.configurations,) if isinstance(scenario.plant, ClusterPlant) else ("decode",)
-    return {"class": (*scenario.classes,), "pool": pools}
+    """Return the signals, classes and pools of this scenario's runs, for paths of expectations."""
+    cluster = scenario.plant if isinstance(scenario.plant, ClusterPlant) else None
+    pools = (*cluster.configurations,) if cluster else ("decode",)
+    signals = expected(pools=cluster is not None, tiers=cluster is not None and cluster.kv is not None)
+    return {"signal": signals, "class": (*scenario.classes,), "pool": pools}
 
 
 def _empty_parts(scenario: ScenarioContents) -> dict[str, str]:

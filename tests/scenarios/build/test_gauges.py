@@ -1,9 +1,10 @@
-"""A cluster's record tells what its pools hold."""
+"""A cluster's record tells what its pools hold, weighted by time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import pytest
 
+from orchestrator.bins import Level
 from orchestrator.messages import Role
 from orchestrator.turn import ConfigurationName
 from plant.cluster_spec import ConfigurationSpec
@@ -11,17 +12,12 @@ from plant.workers.pool_counters import Pool
 from scenarios.build.gauges import watch_pools
 
 
-class Clock:
-    def now(self) -> float:
-        return 2.0
-
-
 class Recorder:
     def __init__(self) -> None:
-        self.gauges: dict[str, Callable[[], float]] = {}
+        self.levels: dict[str, Level] = {}
 
-    def gauge(self, name: str, read: Callable[[], float]) -> None:
-        self.gauges[name] = read
+    def watch(self, name: str, level: Level) -> None:
+        self.levels[name] = level
 
 
 def pool(capacity_tokens: int | None) -> Pool:
@@ -29,19 +25,24 @@ def pool(capacity_tokens: int | None) -> Pool:
         name=ConfigurationName("any"), role=Role.AGGREGATED, times=None, slots=8, kv_capacity_tokens=capacity_tokens
     )
     made = Pool(spec)
-    made.active = 2
+    made.add_workers(2, 0.0)
     return made
 
 
-def test_each_pool_is_recorded_as_it_stands_when_the_bin_ends() -> None:
+def test_each_pool_is_recorded_weighted_by_time() -> None:
     recorder, fill, decode = Recorder(), pool(None), pool(60)
-    pools = {ConfigurationName("fill"): fill, ConfigurationName("decode"): decode}
-    watch_pools(recorder, pools, Clock())  # type: ignore[arg-type]  # fakes with what is used
+    watch_pools(recorder, {ConfigurationName("fill"): fill, ConfigurationName("decode"): decode})  # type: ignore[arg-type]
     both = {f"pool.{name}.{of}" for name in ("fill", "decode") for of in ("busy_slots", "active_workers")}
-    assert set(recorder.gauges) == {*both, "pool.decode.kv_used_ratio"}
-    fill.busy_slots, decode.busy_slots = 6, 12
-    decode.kv_base_tokens, decode.kv_rate_tokens_per_s = 20.0, 20.0
-    found = {name: read() for name, read in recorder.gauges.items()}
-    assert (found["pool.fill.busy_slots"], found["pool.decode.busy_slots"]) == (6, 12)
-    assert (found["pool.fill.active_workers"], found["pool.decode.active_workers"]) == (2, 2)
-    assert found["pool.decode.kv_used_ratio"] == 60 / 120
+    assert set(recorder.levels) == {*both, "pool.decode.kv_used_ratio"}
+    for level in recorder.levels.values():
+        level.close(0.0, 0.0)
+    decode.busy.add(6, 1.0)
+    decode.busy.add(-6, 2.0)
+    assert decode.kv is not None
+    decode.kv.change(-30.0, 30.0, 1.0)  # 30 tokens a second from 1 s on
+    decode.kv.change(30.0, -30.0, 2.0)  # and all given back at 2 s
+    found = {name: level.close(0.0, 4.0) for name, level in recorder.levels.items()}
+    assert found["pool.fill.busy_slots"] == (0, 0, 0)
+    assert found["pool.decode.busy_slots"] == (1.5, 0, 6)
+    assert found["pool.fill.active_workers"] == (2, 2, 2)
+    assert found["pool.decode.kv_used_ratio"] == pytest.approx((15 / 120 / 4, 0.0, 30 / 120))

@@ -15,9 +15,7 @@ import orjson
 import pytest
 
 from scenarios import cli
-from scenarios.schema import expect
-from scenarios.verdict.flow import FlowWord
-from scenarios.verdict.types import Word
+from scenarios.catalogue.verdict import Word
 from tests.paths import ROOT
 
 BASE = """
@@ -304,11 +302,6 @@ def test_a_fluid_run_writes_the_same_columns_and_says_what_has_no_fluid_form(she
     code, _, err = shell("run", "s.toml", "--candidate", "gate", "--json")
     assert (code, err.count("\n")) == (2, 1)
     assert "lognormal residence has no fluid form" in err
-
-
-def test_the_words_of_an_expectation_are_those_of_verdict_and_flow() -> None:
-    assert set(expect.VERDICTS) == set(get_args(Word))
-    assert set(expect.FLOWS) == set(get_args(FlowWord))
 
 
 @pytest.mark.parametrize(

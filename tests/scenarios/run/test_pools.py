@@ -9,10 +9,10 @@ import pytest
 from orchestrator.messages import Role
 from orchestrator.turn import KvRef, WorkerId
 from orchestrator.virtual_clock import VirtualClock, run_virtual
+from scenarios.catalogue.verdict import SignalVerdict
 from scenarios.run.execute import run
 from scenarios.run.pools import stranded, swing
 from scenarios.schema.load import load
-from scenarios.verdict.types import SignalVerdict
 from tests.plant.factory import ANY, TIMES, W0, Turns, cluster, configuration
 
 FILL = configuration("fill", Role.FILL, chunk_tokens=256)

@@ -13,7 +13,6 @@ from scenarios.run.execute import run
 from scenarios.schema import expect, summary
 from scenarios.schema.checks.expected import names_in
 from scenarios.schema.load import library, load, override, validate
-from scenarios.verdict.run import JUDGED_RATES, LEVELS
 
 TANDEM = ("mild", ["horizon_s=30", "warmup_s=5"])
 CLUSTER = ("kv_cliff", ["horizon_s=8", "warmup_s=2"])
@@ -43,7 +42,7 @@ def summaries() -> list[tuple[summary.Names, Mapping[str, Any]]]:
     found: list[tuple[summary.Names, Mapping[str, Any]]] = []
     for name, sets in (TANDEM, CLUSTER, POOLS):
         scenario = load(name, sets)
-        names: summary.Names = {"signal": summary.SIGNALS, **names_in(scenario)}
+        names: summary.Names = names_in(scenario)
         found.append((names, run(scenario, scenario.candidates[0].name).summary))
     return found
 
@@ -75,8 +74,7 @@ def test_every_key_that_may_be_expected_is_found_in_some_summary(
     ]
 
 
-def test_the_signals_and_the_short_keys_are_those_of_the_rooms_they_name() -> None:
-    assert {name for name in summary.SIGNALS if "<" not in name} == {*LEVELS, *JUDGED_RATES}
+def test_the_short_keys_are_those_of_the_room_they_name() -> None:
     assert set(expect.SHORT_KEYS) == set(SHORT)
 
 

@@ -12,13 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 from scenarios import cli
+from scenarios.catalogue.verdict import LOOP_CYCLES
 from scenarios.cli import app
 from scenarios.cli.sweep import expected
 from scenarios.errors import UserError
 from scenarios.report.sweep_page import sweep_figure
 from scenarios.run.many import Job
 from scenarios.sweep import parse_axis, sweep
-from scenarios.verdict.types import LOOP_CYCLES
 
 FLUID = """
 title = "Hopf, as a fluid"

@@ -89,8 +89,8 @@ class AdmissionQueue:
     ) -> None:
         self._clock, self._ledger, self._limits, self._stream = clock, ledger, limits, shed_stream
         self._released = released
-        self._lanes = [_ClassQueue(spec, counts) for spec, counts in zip(classes, ledger.classes, strict=True)]
-        self._sole = self._lanes[0] if len(self._lanes) == 1 else None
+        self._class_queues = [_ClassQueue(spec, counts) for spec, counts in zip(classes, ledger.classes, strict=True)]
+        self._sole = self._class_queues[0] if len(self._class_queues) == 1 else None
         self._open, self._commanded = True, opens_before_first_command
         self._rate = limits.max_release_per_s
         self._rate_set_s = 0.0
@@ -99,7 +99,7 @@ class AdmissionQueue:
         self._virtual = 0.0
         self._pumping = False
         self._timer: Any = None  # an entry of the clock, whose type is the clock's own
-        self._by_lane: dict[str, Any] = {"cap": None, "reserve": None, "shed": None}
+        self._by_class: dict[str, Any] = {"cap": None, "reserve": None, "shed": None}
         self._setpoint_turns: float | None = None
         self.refuses = limits.queue_limit_turns is not None
 
@@ -110,52 +110,52 @@ class AdmissionQueue:
             gate_open=self._open,
             release_per_s=self._rate,
             in_flight_cap_turns=self._cap,
-            class_cap_turns=self._by_lane["cap"],
-            reserve_turns=self._by_lane["reserve"],
-            shed_ratio=self._by_lane["shed"],
+            class_cap_turns=self._by_class["cap"],
+            reserve_turns=self._by_class["reserve"],
+            shed_ratio=self._by_class["shed"],
             batch_setpoint_turns=self._setpoint_turns,
         )
 
     # ------------------------------------------------ turns
     def refusal(self, turn: Turn) -> str | None:
         """Return the bucket in which this arrival is refused, or None; need not be asked while `refuses` is False."""
-        lane = self._lanes[turn.class_index]
+        queue = self._class_queues[turn.class_index]
         limit = self._limits.queue_limit_turns
-        if limit is not None and self.backlog() > limit and not self._goes_now(lane):
+        if limit is not None and self.backlog() > limit and not self._goes_now(queue):
             return "queue_full"
-        if lane.shed is not None and uniform(self._stream, turn.view.key) < lane.shed:
+        if queue.shed is not None and uniform(self._stream, turn.view.key) < queue.shed:
             return "shed"
         return None
 
-    def _goes_now(self, lane: _ClassQueue) -> bool:
-        """Tell whether a turn that joins this lane would be released at once, and so never wait."""
+    def _goes_now(self, queue: _ClassQueue) -> bool:
+        """Tell whether a turn that joins this queue would be released at once, and so never wait."""
         self._drop_gone()
-        if lane.waiting or not self._open or not self._commanded or self._timer is not None:
+        if queue.waiting or not self._open or not self._commanded or self._timer is not None:
             return False
         self._accrue(self._clock.now())
         in_flight = self._ledger.in_flight.value
         capped = self._cap is not None and in_flight >= self._cap
         return (
-            not capped and (self._rate == math.inf or self._phase >= 1.0 - ROUNDING) and self._may_go(lane, in_flight)
+            not capped and (self._rate == math.inf or self._phase >= 1.0 - ROUNDING) and self._may_go(queue, in_flight)
         )
 
     def enter(self, turn: Turn) -> None:
         """Put a turn in line; it may be released at once."""
-        lane = self._lanes[turn.class_index]
-        if lane is not self._sole and not lane.waiting:  # start-time fair queueing: an idle class saves up no turns
-            lane.virtual = max(lane.virtual, self._virtual)
-        lane.waiting.append(turn)
+        queue = self._class_queues[turn.class_index]
+        if queue is not self._sole and not queue.waiting:  # start-time fair queueing: an idle class saves up no turns
+            queue.virtual = max(queue.virtual, self._virtual)
+        queue.waiting.append(turn)
         if self._timer is None and not self._pumping:
             self.pump()
 
     def backlog(self) -> int:
         """Return how many turns wait."""
-        return sum(lane.counts.backlog for lane in self._lanes)
+        return sum(queue.counts.backlog for queue in self._class_queues)
 
     def oldest_s(self) -> float | None:
         """Return when the longest waiting turn arrived; None: none waits."""
         self._drop_gone()
-        heads = [lane.waiting[0].view.arrived_s for lane in self._lanes if lane.waiting]
+        heads = [queue.waiting[0].view.arrived_s for queue in self._class_queues if queue.waiting]
         return min(heads, default=None)
 
     # ------------------------------------------------ the actuator
@@ -172,11 +172,11 @@ class AdmissionQueue:
         if command.in_flight_cap_turns is not None:
             self._cap = max(0, command.in_flight_cap_turns)
         if command.class_cap_turns is not None:
-            self._set_lanes("cap", command.class_cap_turns)
+            self._set_classes("cap", command.class_cap_turns)
         if command.reserve_turns is not None:
-            self._set_lanes("reserve", command.reserve_turns)
+            self._set_classes("reserve", command.reserve_turns)
         if command.shed_ratio is not None:
-            self._set_lanes("shed", command.shed_ratio)
+            self._set_classes("shed", command.shed_ratio)
             self.refuses = True
         if command.batch_setpoint_turns is not None:
             self._setpoint_turns = command.batch_setpoint_turns
@@ -193,12 +193,14 @@ class AdmissionQueue:
             rate = min(max(rate, self._rate - step), self._rate + step)
         return rate
 
-    def _set_lanes(self, name: str, values: Mapping[ClassName, Any]) -> None:
-        for lane in self._lanes:
-            if lane.spec.name in values:
-                setattr(lane, name, values[lane.spec.name])
-        found = {lane.spec.name: getattr(lane, name) for lane in self._lanes if getattr(lane, name) is not None}
-        self._by_lane[name] = found or None
+    def _set_classes(self, name: str, values: Mapping[ClassName, Any]) -> None:
+        for queue in self._class_queues:
+            if queue.spec.name in values:
+                setattr(queue, name, values[queue.spec.name])
+        values_set = {
+            queue.spec.name: getattr(queue, name) for queue in self._class_queues if getattr(queue, name) is not None
+        }
+        self._by_class[name] = values_set or None
 
     # ------------------------------------------------ the release
     def _accrue(self, now_s: float) -> None:
@@ -217,7 +219,7 @@ class AdmissionQueue:
             return
         now_s = self._clock.now()
         self._pumping = True  # a release may bring the next arrival, and so this call again
-        while (sole is None or sole.waiting) and (lane := self._next_lane()) is not None:
+        while (sole is None or sole.waiting) and (queue := self._next_class()) is not None:
             if rate < math.inf:
                 if now_s != self._phase_s:
                     self._accrue(now_s)
@@ -226,7 +228,7 @@ class AdmissionQueue:
                         self._timer = self._clock.at(now_s + (1.0 - self._phase) / rate, self._due, None)
                     break
                 self._phase = 0.0  # it never exceeds 1, and 1 less the rounding counts as 1
-            self._release(lane, now_s)
+            self._release(queue, now_s)
         self._pumping = False
 
     def _due(self, _: object) -> None:
@@ -234,54 +236,54 @@ class AdmissionQueue:
         self._phase, self._phase_s = 1.0, self._clock.now()
         self.pump()
 
-    def _release(self, lane: _ClassQueue, now_s: float) -> None:
-        turn = lane.waiting.popleft()
-        if lane is not self._sole:
-            self._virtual = lane.virtual
-            lane.virtual += 1.0 / lane.spec.weight
+    def _release(self, queue: _ClassQueue, now_s: float) -> None:
+        turn = queue.waiting.popleft()
+        if queue is not self._sole:
+            self._virtual = queue.virtual
+            queue.virtual += 1.0 / queue.spec.weight
         self._ledger.release(turn, now_s)
         self._released(turn)
 
     def _drop_gone(self) -> None:
         """Forget turns at the head that were cancelled while they waited."""
-        for lane in self._lanes:
-            while lane.waiting and lane.waiting[0].stage is not WAITING:
-                lane.waiting.popleft()
+        for queue in self._class_queues:
+            while queue.waiting and queue.waiting[0].stage is not WAITING:
+                queue.waiting.popleft()
 
-    def _next_lane(self) -> _ClassQueue | None:
+    def _next_class(self) -> _ClassQueue | None:
         """Return the class whose head goes next, or None when none may."""
         in_flight = self._ledger.in_flight.value
         if self._cap is not None and in_flight >= self._cap:
             return None
         if self._sole is not None:  # one class: no order to keep
-            lane, waiting = self._sole, self._sole.waiting
+            queue, waiting = self._sole, self._sole.waiting
             while waiting and waiting[0].stage is not WAITING:
                 waiting.popleft()
-            return lane if waiting and (lane.cap is None or lane.counts.in_flight < lane.cap) else None
+            return queue if waiting and (queue.cap is None or queue.counts.in_flight < queue.cap) else None
         self._drop_gone()
-        ready = [lane for lane in self._lanes if lane.waiting and self._may_go(lane, in_flight)]
+        ready = [queue for queue in self._class_queues if queue.waiting and self._may_go(queue, in_flight)]
         return min(ready, key=self._rank, default=None)
 
-    def _may_go(self, lane: _ClassQueue, in_flight: float) -> bool:
-        if lane.cap is not None and lane.counts.in_flight >= lane.cap:
+    def _may_go(self, queue: _ClassQueue, in_flight: float) -> bool:
+        if queue.cap is not None and queue.counts.in_flight >= queue.cap:
             return False
         if self._cap is None:
             return True
         kept = sum(
             max(0, other.reserve - other.counts.in_flight)
-            for other in self._lanes
-            if other is not lane and other.reserve is not None
+            for other in self._class_queues
+            if other is not queue and other.reserve is not None
         )
         return in_flight < self._cap - kept
 
-    def _rank(self, lane: _ClassQueue) -> tuple[float, float]:
+    def _rank(self, queue: _ClassQueue) -> tuple[float, float]:
         """Return the key by which `admission.order` sorts the heads; the smallest goes first."""
-        view = lane.waiting[0].view
+        view = queue.waiting[0].view
         order = self._limits.order
         if order == "priority":
-            return -lane.spec.priority, view.turn_id
+            return -queue.spec.priority, view.turn_id
         if order == "edf":
-            return view.arrived_s + (math.inf if lane.spec.ttft_s is None else lane.spec.ttft_s), view.turn_id
+            return view.arrived_s + (math.inf if queue.spec.ttft_s is None else queue.spec.ttft_s), view.turn_id
         if order == "weighted_fair":
-            return lane.virtual, view.turn_id
+            return queue.virtual, view.turn_id
         return view.turn_id, 0.0

@@ -1,4 +1,4 @@
-"""One notion of time for virtual, scaled and real runs.
+"""The clock protocol, and the order of events at one instant, for virtual, scaled and real runs.
 
 A `Clock` counts seconds from 0 at the start of a run. The orchestrator awaits `sleep_until`; the plant schedules plain
 functions with `at`. Order at one instant (exact on the virtual clock, best effort on the others):

@@ -72,10 +72,6 @@ class Loops:
         self.ticks = 0
         self.awaited = any(not isinstance(spec.law.cadence, Every) for spec in specs)
 
-    def note_applied(self, slot: Slot, command: Commands) -> None:
-        """State where an actuator stands before its loop first acts."""
-        self._applied[slot] = command
-
     def happened(self, event: str) -> None:
         """Wake the loops that act on this event; several in one instant wake them once."""
         wakers = self._wakers[event]
@@ -116,12 +112,12 @@ class Loops:
         sample = self._telemetry.latest()
         reading = spec.read(now_s, sample, before, self._applied[slot], self.setpoint(slot))
         command = spec.law.act(reading)
-        said_before, self._commands[slot] = self._commands.get(slot), command
+        previous, self._commands[slot] = self._commands.get(slot), command
         applied = spec.apply(command)
         self._applied[slot] = applied
         self._recorder.saw(slot, reading, applied)
-        if command is not said_before and decided(command, said_before):
-            self._recorder.event("command", now_s, slot=slot, command=said(command))
+        if command is not previous and decided(command, previous):
+            self._recorder.event("command", now_s, slot=slot, command=set_fields(command))
         return sample if sample.at_s > before.at_s else before
 
 
@@ -137,7 +133,7 @@ def decided(command: Commands, before: Commands | None) -> bool:
     return command != before
 
 
-def said(command: Commands) -> dict[str, object]:
+def set_fields(command: Commands) -> dict[str, object]:
     """Return the fields that a command sets."""
     named = ((f.name, getattr(command, f.name)) for f in fields(command))
     return {name: value for name, value in named if value is not None}

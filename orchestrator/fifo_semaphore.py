@@ -1,4 +1,4 @@
-"""Bounded places that turns wait for: first come, first served, safe to cancel at any await.
+"""A semaphore that serves its waiters first come, first served, and is safe to cancel at any await.
 
 The stock primitives will not do: a cancelled getter may lose its item or its wake-up. Here a place is handed over at
 the instant that it falls free, and a waiter that is cancelled after that gives it back.
@@ -57,11 +57,6 @@ class FifoSemaphore:
     def give(self) -> None:
         """Free a place: the longest waiter has it at once."""
         self.taken -= 1
-        self._serve()
-
-    def resize(self, capacity: int | None) -> None:
-        """Change the number of places; those taken beyond it are kept until they are given back."""
-        self.capacity = capacity
         self._serve()
 
     def _serve(self) -> None:

@@ -1,4 +1,4 @@
-"""Where every turn is, and the equation that none is lost. Sans-IO: one transition table, moved by plain calls.
+"""The ledger: the stage of every turn by one transition table, and counts that show that none is lost. Sans-IO.
 
 arrived = waiting + filling + ready + decoding + retired + rejected + failed
 """
@@ -79,14 +79,14 @@ class Turn:
     def story(self) -> list[tuple[float, str]]:
         """Return every move so far, as (seconds, stage).
 
-        Where the ledger keeps no stories, it is told from the instants that the turn carries, and a preempted turn's
+        Where the ledger keeps no stories, it is made of the instants that the turn carries, and a preempted turn's
         earlier visits to the batch are missing from it.
         """
         if self.moves is not None:
             return [(at_s, STAGE_NAMES[stage]) for at_s, stage in self.moves]
-        told = [(self.view.arrived_s, WAITING), (self.released_s, FILLING), (self.filled_s, READY)]
-        told += [(self.joined_s, DECODING), (self.ended_s, self.stage)]
-        return [(at_s, STAGE_NAMES[stage]) for at_s, stage in told if at_s == at_s]
+        moves = [(self.view.arrived_s, WAITING), (self.released_s, FILLING), (self.filled_s, READY)]
+        moves += [(self.joined_s, DECODING), (self.ended_s, self.stage)]
+        return [(at_s, STAGE_NAMES[stage]) for at_s, stage in moves if at_s == at_s]
 
     @property
     def outcome(self) -> str:
@@ -155,7 +155,7 @@ class Ledger:
     def move(self, turn: Turn, to: Stage, now_s: float) -> None:
         """Move a turn; raise InvalidTransition with its story where the table does not allow it.
 
-        Out of the line at the door lead `release`, `reject` and `fail` alone, which count it by class too.
+        A waiting turn is moved by `release`, `reject` and `fail` alone, which count it by class too.
         """
         start = turn.stage
         levels = self._passages[start][to]

@@ -37,7 +37,7 @@ DECODES = (Role.DECODE, Role.AGGREGATED)
 
 
 class ClassReading(NamedTuple):
-    """One service class at the front door."""
+    """One service class at admission."""
 
     backlog_turns: float
     in_flight_turns: float
@@ -47,7 +47,7 @@ class ClassReading(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionCommand:
-    """Absolute settings of the front door; `None` leaves one as it is.
+    """Absolute settings of admission; `None` leaves one as it is.
 
     `release_per_s` paces releases evenly (math.inf: at once); `in_flight_cap_turns` bounds released and not retired;
     `reserve_turns` keeps that many of the cap for a class; `shed_ratio` refuses that share of a class's arrivals.

@@ -45,7 +45,7 @@ class OrchestratorSpec:
     seed: int
     horizon_s: float
     classes: tuple[ClassSpec, ...]
-    door: AdmissionLimits = field(default_factory=AdmissionLimits)
+    admission: AdmissionLimits = field(default_factory=AdmissionLimits)
     telemetry: TelemetrySpec = field(default_factory=TelemetrySpec)
     reconfigure: ReconfigureSpec = field(default_factory=ReconfigureSpec)
     ready_capacity_turns: int | None = None
@@ -96,7 +96,7 @@ class Orchestrator:
             clock,
             self.ledger,
             list(spec.classes),
-            spec.door,
+            spec.admission,
             stream_key(spec.seed, "shed"),
             self._released,
             opens_before_first_command="admission" not in laws,

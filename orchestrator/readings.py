@@ -1,4 +1,4 @@
-"""From samples to the reading of each slot: rates are differences between a loop's own two samples."""
+"""Readings of each control slot, made of samples: rates are differences between a loop's own two samples."""
 
 from __future__ import annotations
 

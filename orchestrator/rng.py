@@ -1,4 +1,4 @@
-"""Chance without order: every draw is a hash of (stream, key, k), so no policy can shift another's draws.
+"""Random numbers by counter hash: every draw is a hash of (stream, key, k), so no policy can shift another's draws.
 
     uniform(stream, key, k) = finalise(stream ^ finalise(key + k * GOLDEN)) / 2^64, never 0 nor 1
 

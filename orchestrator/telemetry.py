@@ -1,4 +1,4 @@
-"""What the controllers get to see: samples of ledger and plant, as old, noisy and patchy as the scenario says."""
+"""Telemetry of the controllers: samples of ledger and plant, as old, noisy and patchy as the scenario says."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ClassSample(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """The state of the house at `at_s`: levels, and counters since the start."""
+    """The state of ledger and plant at `at_s`: levels, and counters since the start."""
 
     at_s: float
     backlog: int

@@ -1,4 +1,4 @@
-"""What the orchestrator may know of a turn and of its context.
+"""A turn and its context, as far as the orchestrator may know them.
 
 These are NamedTuples, not frozen dataclasses: one or more is born per turn, and a NamedTuple costs a fifth of a frozen
 dataclass to make. They are immutable all the same. Output lengths are absent on purpose: only the plant holds them.
@@ -41,7 +41,7 @@ EMPTY_CHAIN = KvChain((), 1)
 
 
 class KvRef(NamedTuple):
-    """KV state that exists: `tokens` positions of `chain`, lying at `worker` (None: in shared storage, or unplaced)."""
+    """KV state that exists: `tokens` positions of `chain`, held by `worker` (None: in shared storage, or unplaced)."""
 
     chain: KvChain
     tokens: int

@@ -1,6 +1,6 @@
 """A turn from its release to its last token: fill, ready buffer, staging, decode; and back after a loss or preemption.
 
-The stages are the ledger's. What a turn holds at workers and in the buffer as it decodes is one object, `_DecodeHold`,
+The stages are the ledger's. What a turn holds at workers and in the buffer as it decodes is one object, `DecodeHold`,
 so that every way out gives it back.
 """
 
@@ -11,6 +11,7 @@ from asyncio import Future
 from collections.abc import Callable
 
 from orchestrator.clock import Clock
+from orchestrator.decode_hold import DecodeHold
 from orchestrator.dispatch import Pool
 from orchestrator.errors import ContextOverflow, Evicted, Preempted, RebuildNeeded, WorkerLost
 from orchestrator.fifo_semaphore import FifoSemaphore
@@ -173,7 +174,7 @@ class TurnRunner:
     async def _decode(self, turn: Turn, filler: Worker | None, filled: KvRef, returning: bool) -> None:
         """Decode to the end, through any preemptions and moves; `filler`: the aggregated worker that still holds it."""
         pool = self._decode_pool
-        hold = _DecodeHold(turn, filled, filler, self._ready if filler is None else None)
+        hold = DecodeHold(turn, filled, filler, self._ready if filler is None else None)
         place = filler or pool.place(turn, returning) or pool.line_up(turn, returning)
         try:
             while True:
@@ -213,7 +214,7 @@ class TurnRunner:
             pool.take_back(turn, place)
             raise
 
-    async def _enter(self, turn: Turn, worker: Worker, hold: _DecodeHold) -> None:
+    async def _enter(self, turn: Turn, worker: Worker, hold: DecodeHold) -> None:
         """Bring the state to the worker, then take a slot there."""
         turn.promise = state = self._plant.stage(worker.id, hold.staged.kv)
         hold.staged = await state
@@ -224,7 +225,7 @@ class TurnRunner:
             await worker.enter(turn)
         hold.in_slot = True
 
-    def _join_batch(self, turn: Turn, worker: Worker, hold: _DecodeHold) -> Future[Retired]:
+    def _join_batch(self, turn: Turn, worker: Worker, hold: DecodeHold) -> Future[Retired]:
         """Begin to decode in the slot that the turn has: it needs its place in the ready buffer no more."""
         now_s = self._clock.now()
         self._ledger.move(turn, DECODING, now_s)
@@ -236,68 +237,3 @@ class TurnRunner:
         if worker.hands_over:
             self._drainer.ask(turn, worker)
         return future
-
-
-class _DecodeHold:
-    """What a turn holds between its fill and its end, each given back exactly once.
-
-    Attributes
-    ----------
-    staged : Staged
-        Its state, where it lies now.
-    worker : Worker or None
-        The worker that it is given to.
-    in_slot : bool
-        Whether it has a slot there, and not only its place.
-    source : Worker or None
-        A worker that drains, and keeps the turn's state until it has been moved to `worker`.
-    buffer : FifoSemaphore or None
-        The ready buffer, while the turn has a place in it.
-    """
-
-    __slots__ = ("buffer", "in_slot", "source", "staged", "turn", "worker")
-
-    def __init__(self, turn: Turn, kv: KvRef, worker: Worker | None, buffer: FifoSemaphore | None) -> None:
-        self.turn, self.staged, self.worker, self.buffer = turn, new(Staged, (kv, 0.0)), worker, buffer
-        self.in_slot = worker is not None
-        self.source: Worker | None = None
-
-    def _leave_slot(self) -> None:
-        if self.in_slot:
-            self.in_slot = False
-            assert self.worker is not None  # who has a slot has it at its worker
-            self.worker.exit()
-
-    def leave_worker(self) -> None:
-        """Give up slot and place at the worker."""
-        worker = self.worker
-        if worker is not None:
-            self._leave_slot()
-            self.worker = None
-            worker.free(self.turn)
-
-    def leave_state_behind(self) -> None:
-        """Give up the slot, but keep the place until the state has been moved away."""
-        self._leave_slot()
-        self.leave_source()
-        self.source, self.worker = self.worker, None
-
-    def leave_source(self) -> None:
-        """Give up the place where the state lay: it has been moved."""
-        source = self.source
-        if source is not None:
-            self.source = None
-            source.free(self.turn)
-
-    def leave_buffer(self) -> None:
-        """Give up the place in the ready buffer."""
-        buffer = self.buffer
-        if buffer is not None:
-            self.buffer = None
-            buffer.give()
-
-    def release(self) -> None:
-        """Give up whatever is still held."""
-        self.leave_worker()
-        self.leave_source()
-        self.leave_buffer()

@@ -1,4 +1,4 @@
-"""What a router sees of a pool: the loads as they are, or as they were at its last snapshot."""
+"""Views of a pool for routers: the loads as they are, or as they were at the last snapshot."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterator, Sequence, Sized
 from typing import Protocol
 
-from orchestrator.ports import Plant, PoolView, WorkerView
+from orchestrator.ports import Plant, WorkerView
 from orchestrator.rng import GOLDEN, MASK, finalise
 from orchestrator.turn import KvChain, TurnView, WorkerId, new
 from orchestrator.worker import Worker
@@ -155,8 +155,3 @@ class Snapshot(View):
                 return worker_id
             heapq.heappop(heap)
         return None
-
-
-def as_view(view: View) -> PoolView:
-    """Hold `View` to the protocol that routers are written against."""
-    return view

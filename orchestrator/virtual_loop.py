@@ -22,61 +22,15 @@ from typing import Any, TypeVar
 
 from orchestrator.clock import DEADLINE, PLANT, SLEEP
 from orchestrator.errors import Deadlock, ForeignThread, Livelock
+from orchestrator.virtual_loop_parts import Entry, Handle, NullSelector, OrderedTask, Timer
 
 T = TypeVar("T")
-Entry = list[Any]  # [when_s, priority, sequence, fn or None once cancelled or run, arg]
 
 _push, _pop = heapq.heappush, heapq.heappop
 # asyncio.timeout() arms its timer with this bound method; knowing it is how completion wins a tie.
 _ON_TIMEOUT = asyncio.Timeout._on_timeout  # type: ignore[attr-defined]  # private, but stable from 3.11 to 3.13
 PURGE_FLOOR = 512
-NOTHING = (bool, ())  # what a cancelled handle runs: a call without effect, and without a Python frame
-
-
-class _Handle(list[Any]):
-    """What is ready: `run(*call)`. asyncio's Handle without repr, debug and loop fields."""
-
-    __slots__ = ()
-
-    def cancel(self) -> None:
-        self[:] = NOTHING
-
-    def cancelled(self) -> bool:
-        return self[0] is NOTHING[0]
-
-
-class _Timer(_Handle):
-    """A handle that waits in the heap."""
-
-    __slots__ = ("entry", "loop")
-    entry: Entry | None
-    loop: VirtualLoop
-
-    def cancel(self) -> None:
-        super().cancel()
-        entry, self.entry = self.entry, None
-        if entry is not None:
-            self.loop.cancel_at(entry)
-
-    def when(self) -> float:
-        when: float = self.entry[0] if self.entry is not None else self.loop.time()
-        return when
-
-
-class _OrderedTask(asyncio.Task[Any]):
-    """Hashes by birth order, so that the sets inside TaskGroup and asyncio.wait iterate alike in every run."""
-
-    __slots__ = ("birth",)
-    birth: int
-
-    def __hash__(self) -> int:
-        return self.birth
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-
-_conceive, _bear = asyncio.Task.__new__, asyncio.Task.__init__
+_new_task, _init_task = asyncio.Task.__new__, asyncio.Task.__init__
 
 
 class _Halt(BaseException):
@@ -87,20 +41,12 @@ def _halt() -> None:
     raise _Halt
 
 
-class _NullSelector:
-    def close(self) -> None:
-        """BaseEventLoop closes its selector; this one holds nothing."""
-
-    def get_map(self) -> dict[int, object]:
-        return {}
-
-
 def _wake(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
 
 
-def _fire(timer: _Timer) -> None:
+def _fire(timer: Timer) -> None:
     """Run an asyncio timer in its place among the sleeps, not a callback later: one order for both kinds."""
     timer.entry = None
     timer.loop.run_handle(timer)
@@ -130,7 +76,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.births = 0
         self.home = copy_context()
         self._cap = callbacks_per_instant
-        self._selector = _NullSelector()
+        self._selector = NullSelector()
         self._queue: deque[Any] = self._ready  # type: ignore[attr-defined]  # BaseEventLoop's own
         # Every Future asks its loop for this; bool() is False, and answers without a Python frame.
         self.get_debug = bool  # type: ignore[method-assign]
@@ -163,9 +109,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         Asyncio hashes a task while it is being made (to register it), so its number is there before it is. TaskGroup
         names its tasks afterwards; asyncio would format a name for nothing.
         """
-        task: _OrderedTask = _conceive(_OrderedTask)
+        task: OrderedTask = _new_task(OrderedTask)
         self.births = task.birth = self.births + 1
-        _bear(task, coro, loop=self, name="a task" if name is None else name, context=context)
+        _init_task(task, coro, loop=self, name="a task" if name is None else name, context=context)
         return task
 
     def create_future(self) -> asyncio.Future[Any]:
@@ -182,7 +128,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self._queue.append((callback, args))
             return None
         if context is None:
-            handle = _Handle((copy_context().run, (callback, *args)))
+            handle = Handle((copy_context().run, (callback, *args)))
             self._queue.append(handle)
             return handle
         self._queue.append((context.run, (callback, *args)))
@@ -191,9 +137,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def call_at(self, when: float, callback: Any, *args: Any, context: Context | None = None) -> Any:  # type: ignore[override]  # plainer, see above
         """Run the callback at `when`; asyncio's timeouts rank after sleeps of the same instant."""
         if context is self.home:
-            timer = _Timer((callback, args))
+            timer = Timer((callback, args))
         else:
-            timer = _Timer(((copy_context() if context is None else context).run, (callback, *args)))
+            timer = Timer(((copy_context() if context is None else context).run, (callback, *args)))
         timer.loop = self
         late = getattr(callback, "__func__", None) is _ON_TIMEOUT
         timer.entry = self.at(when, _fire, timer, DEADLINE if late else SLEEP)
@@ -314,7 +260,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 if count > cap:
                     raise Livelock(self._story(f"{count} events ran at t = {when:.9g} s"))
 
-    def run_handle(self, handle: _Handle) -> None:
+    def run_handle(self, handle: Handle) -> None:
         """Run a handle's callback now."""
         run, call = handle
         try:

@@ -34,7 +34,7 @@ def spec(scenario: Scenario, seed: int) -> OrchestratorSpec:
             ClassSpec(name=ClassName(name), ttft_s=c.ttft_s, tpot_s=c.tpot_s, weight=c.weight, priority=c.priority)
             for name, c in scenario.classes.items()
         ),
-        door=AdmissionLimits(
+        admission=AdmissionLimits(
             max_release_per_s=_or_inf(door.max_release_per_s),
             slew_per_s2=_or_inf(door.slew_per_s2),
             queue_limit_turns=door.queue_limit_turns,

@@ -157,7 +157,9 @@ class World:
         self.plant = Troubled(
             clock, truths, slots=slots, dead_time_s=dead_time_s, residence=residence, troubles=troubles or {}
         )
-        made = OrchestratorSpec(seed=1, horizon_s=horizon_s, classes=classes, door=door or AdmissionLimits(), **spec)
+        made = OrchestratorSpec(
+            seed=1, horizon_s=horizon_s, classes=classes, admission=door or AdmissionLimits(), **spec
+        )
         self.made = Orchestrator(
             clock, made, self.plant, self.source, laws or {}, [LeastLoaded()], [LeastLoaded()], self.sink
         )

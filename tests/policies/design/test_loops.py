@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.alarm import OscillationAlarm
 from policies.design import fits, loops, separation, tandem_model, tuning
 from policies.design.loops import on_axis
 from policies.design.tuning import Fopdt, PiGains
@@ -255,36 +254,3 @@ def test_a_relay_experiment_gives_the_ultimate_point_within_the_describing_funct
 def test_the_integrators_response_is_its_gain_over_s() -> None:
     s = on_axis(np.array([0.5]))
     assert Fopdt(gain=2.0, tau_s=np.inf, dead_time_s=0.0).response()(s)[0] == pytest.approx(2.0 / 0.5j)
-
-
-# ------------------------------------------------------------------ the live alarm
-
-
-def fed(errors: np.ndarray, step_s: float = 0.5) -> OscillationAlarm:
-    alarm = OscillationAlarm(amplitude=1.0, period_s=20.0)
-    for k, error in enumerate(errors):
-        alarm.feed(k * step_s, float(error))
-    return alarm
-
-
-def test_the_alarm_rings_for_a_cycle_and_tells_its_period() -> None:
-    alarm = fed(1.5 * np.sin(2 * np.pi * np.arange(600) * 0.5 / 20))
-    assert alarm.ringing
-    assert alarm.period_s == pytest.approx(20, rel=0.01)
-
-
-def test_the_alarm_is_deaf_to_small_cycles_fast_noise_and_a_single_upset() -> None:
-    t = np.arange(4000) * 0.5
-    assert not fed(0.8 * np.sin(2 * np.pi * t / 20)).ringing
-    assert not fed(1.5 * np.random.default_rng(0).standard_normal(4000)).ringing
-    assert not fed(np.where(t < 200, 5.0, 0.1 * np.sin(t))).ringing
-
-
-def test_the_alarm_falls_silent_after_the_cycle_has_ended() -> None:
-    t = np.arange(6000) * 0.5
-    assert not fed(np.where(t < 600, 2 * np.sin(2 * np.pi * t / 20), 0.01)).ringing
-
-
-def test_an_alarm_without_a_size_is_refused() -> None:
-    with pytest.raises(ValueError, match="positive"):
-        OscillationAlarm(amplitude=0.0, period_s=1.0)

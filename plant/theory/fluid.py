@@ -23,8 +23,12 @@ from orchestrator.turn import ClassName
 from plant.theory.tandem import Residence
 
 Columns = dict[str, list[float]]
-LEVELS = headline_first(of_kind(Kind.LEVEL, SIGNALS))
-COUNTS = of_kind(Kind.COUNT, SIGNALS)
+# A flow has these sources of the catalogue and no others: what counts anything else is left out of its record.
+SOURCES = frozenset(
+    {"waiting", "filling", "ready", "decoding", "in_flight", "workers", "arrived", "released", "retired"}
+)
+LEVELS = [row for row in headline_first(of_kind(Kind.LEVEL, SIGNALS)) if row.source in SOURCES]
+COUNTS = [row for row in of_kind(Kind.COUNT, SIGNALS) if row.source in SOURCES]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
-"""The README names what exists, and all of it."""
+"""The README names what exists, and all of it; no text for users refers to a label that only insiders know."""
 
 from __future__ import annotations
 
+import json
 import re
 
 import typer.main
@@ -52,3 +53,20 @@ def test_every_folder_of_the_house_plan_exists() -> None:
     names = {name for pair in rooms for name in pair if name}
     assert names == {"scenarios", "policies", "plant", "orchestrator"}
     assert [name for name in names if not (ROOT / name).is_dir()] == []
+
+
+def test_no_document_help_text_or_notebook_cites_by_a_bare_label() -> None:
+    texts = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
+    texts |= {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CHANGELOG.md")}
+    texts |= {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "scenarios" / "cli").glob("*.py")}
+    for path in (ROOT / "notebooks").glob("*.ipynb"):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        texts[path.name] = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    labels = {name: re.findall(r"(?<![-\w/])[AEM]\d{1,2}(?![\w.-])", text) for name, text in texts.items()}
+    assert {name: found for name, found in labels.items() if found} == {}
+
+
+def test_the_readme_shows_output_for_each_of_its_questions() -> None:
+    blocks = re.findall(r"```\n\$ (steadyflow \w+)[^`]*?\n(.+?)```", section("Three questions"), flags=re.DOTALL)
+    assert [command for command, _ in blocks] == ["steadyflow compare", "steadyflow analyze", "steadyflow judge"]
+    assert all(len(output.splitlines()) > 3 for _, output in blocks)

@@ -19,7 +19,7 @@ $(VENV)/dev.stamp: pyproject.toml constraints.txt
 demo: $(VENV)/demo.stamp  ## policies side by side on one workload, with a report to open
 	$(BIN)/steadyflow demo
 
-test: $(VENV)/dev.stamp  ## the whole suite, ground truth included
+test: $(VENV)/dev.stamp  ## all tests, ground truth included
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q
 
 check: $(VENV)/dev.stamp  ## format, lint and types; before every commit

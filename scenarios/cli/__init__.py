@@ -30,7 +30,7 @@ from scenarios.errors import Interrupted, UserError
 from scenarios.writing import reason
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
-# Typer has a copy of click in it; what it shows of that leads to the base of all mistakes in arguments and options.
+# Typer contains a copy of click; this is its base class of all usage errors.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
@@ -66,10 +66,10 @@ def main() -> None:
     except UserError as error:
         typer.echo(f"steadyflow: {' '.join(str(error).splitlines())}", err=True)
         sys.exit(2)
-    except Interrupted as broken_off:
-        typer.echo(f"steadyflow: interrupted; {broken_off}", err=True)
+    except Interrupted as interrupted:
+        typer.echo(f"steadyflow: interrupted; {interrupted}", err=True)
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:  # whoever read the output has gone: nobody is left to tell
+    except BrokenPipeError:  # whoever read the output has gone: there is no one to report to
         _drop_output()
         sys.exit(1)
     except OSError as error:  # a full disk, a stream that takes no more: the environment's, not the program's
@@ -79,17 +79,17 @@ def main() -> None:
         typer.echo(f"steadyflow: {where}{reason(error)}", err=True)
         sys.exit(2)
     except UsageError as error:
-        if said := usage(error):
-            typer.echo(said, err=True)
+        if message := usage(error):
+            typer.echo(message, err=True)
         sys.exit(2)
-    if left == INTERRUPTED:  # Typer turns the interrupt into this, without a word
-        warnings.simplefilter("ignore", RuntimeWarning)  # a turn caught between its making and its first step
+    if left == INTERRUPTED:  # Typer turns the interrupt into this code and prints nothing
+        warnings.simplefilter("ignore", RuntimeWarning)  # a turn's coroutine that never started
         typer.echo("steadyflow: interrupted; nothing was kept", err=True)
     sys.exit(left if isinstance(left, int) else 0)
 
 
 def _drop_output() -> None:
-    """Throw away what standard output cannot take, so that nothing tries again on leaving."""
+    """Discard what standard output cannot take, so that nothing tries again at exit."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -108,4 +108,4 @@ def usage(error: Exception) -> str:
         context = context.parent
         names.insert(0, context.info_name)
     command = " ".join(["steadyflow", *names[1:]])
-    return f"{command}: {said[0].lower()}{said[1:].rstrip('.')}; {command} --help tells what there is"
+    return f"{command}: {said[0].lower()}{said[1:].rstrip('.')}; {command} --help lists what there is"

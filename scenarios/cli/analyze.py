@@ -1,4 +1,4 @@
-"""`steadyflow analyze FILE`: what theory expects of each candidate, and with --verify what a run says to that."""
+"""`steadyflow analyze FILE`: predict each candidate's cycle and margins; with --verify, compare with runs."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def only(scenario: Scenario, names: Sequence[str]) -> Scenario:
     if not names:
         return scenario
     kept = tuple(one for one in scenario.candidates if one.name in names)
-    expect = {name: own for name, own in scenario.expect.items() if name in names}
+    expect = {name: checks for name, checks in scenario.expect.items() if name in names}
     return scenario.model_copy(update={"candidates": kept, "expect": expect})
 
 
@@ -132,14 +132,14 @@ def _show(found: list[Analysis], title: str) -> None:
         for slot, reason in one.others.items():
             typer.echo(f"    beside it, {slot}: {reason}")
         if one.agrees is not None:
-            told = "; ".join(one.differences) if one.differences else "theory and run agree"
-            typer.echo(f"    {told}")
+            outcome = "; ".join(one.differences) if one.differences else "theory and run agree"
+            typer.echo(f"    {outcome}")
         if one.not_compared is not None:
             typer.echo(f"    not compared: {one.not_compared}")
 
 
 def both_table(found: Sequence[Analysis], title: str, width: int | None = None) -> Table:
-    """Return theory's line of each candidate and, where it was run, the run's; names stay whole where it is narrow."""
+    """Return theory's line of each candidate and, where it was run, the run's; a narrow table keeps names unbroken."""
     headings = ("candidate", "", "verdict", "period", "swing", "damping", "utilisation")
     lines = []
     for one in found:

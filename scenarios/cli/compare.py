@@ -68,8 +68,8 @@ def compare(
         show(found, out)
     for name, why in found.skipped.items():
         lost = sum(check["candidate"] == name for check in found.skipped_expectations)
-        told = f"; {lost} of its expectations skipped with it, so the exit code is 1" if lost else ""
-        typer.echo(f"{name}: skipped, {why}{told}", err=True)
+        consequence = f"; {lost} of its expectations skipped with it, so the exit code is 1" if lost else ""
+        typer.echo(f"{name}: skipped, {why}{consequence}", err=True)
     for summaries in found.summaries.values():
         refuse_empty(summaries[0])
     if not found.ok:
@@ -77,7 +77,7 @@ def compare(
 
 
 def compared(scenario: Scenario, *, seeds: int, jobs: int | None, out: Path | None, silent: bool) -> Comparison:
-    """Compare under a progress bar, on all cores unless told otherwise; theory's word goes into each summary."""
+    """Compare under a progress bar, on all cores by default; theory's prediction goes into each summary."""
     runs = seeds * len(scenario.candidates)
     with bar("of", total=runs, quiet=silent) as (progress, task):
         progress.update(task, description=scenario.title)
@@ -99,7 +99,7 @@ def compared(scenario: Scenario, *, seeds: int, jobs: int | None, out: Path | No
     return found
 
 
-def told(run: RunData, theory: Mapping[str, Any] | None) -> RunData:
+def with_theory(run: RunData, theory: Mapping[str, Any] | None) -> RunData:
     """Return a run with what theory expects of it in its summary, for the page's table."""
     return replace(run, summary={**run.summary, "theory": theory})
 
@@ -115,7 +115,7 @@ def show(found: Comparison, out: Path | None) -> Path | None:
     print_checks(found.checks)
     if out is None:
         return None
-    runs = [told(load_run(folder), found.summaries[name][0]["theory"]) for name, folder in found.folders.items()]
+    runs = [with_theory(load_run(folder), found.summaries[name][0]["theory"]) for name, folder in found.folders.items()]
     page = write_report(runs, out / "report.html")
     typer.echo(f"report: {page}")
     return page

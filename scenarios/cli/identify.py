@@ -97,7 +97,7 @@ def _startup(scenario: Scenario, name: str, stir: str, hold_s: float | None, fre
     if found.declared_s is None:
         typer.echo("declared     nothing: the plant draws its starts; analyze uses what is identified here")
     else:
-        typer.echo(f"declared     a start takes {found.declared_s:.4g} s by the plant's own word; analyze uses that")
+        typer.echo(f"declared     a start takes {found.declared_s:.4g} s according to the plant; analyze uses that")
     if found.ultimate_period_s is not None:
         typer.echo(f"ultimate     period {found.ultimate_period_s:.4g} s")
 

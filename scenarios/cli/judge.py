@@ -18,7 +18,9 @@ def judge(
     file: Annotated[Path, typer.Argument(help="A .csv or .parquet (a time column and series), or Prometheus .json.")],
     time: Annotated[str | None, typer.Option(help="Column of the instants: seconds, an epoch or dates.")] = None,
     column: Annotated[list[str] | None, typer.Option(help="Judge this series only; may be repeated.")] = None,
-    load: Annotated[str | None, typer.Option(help="Series of the load from outside, to tell a driven swing.")] = None,
+    load: Annotated[
+        str | None, typer.Option(help="Series of the load from outside, to recognise a driven swing.")
+    ] = None,
     scale: Annotated[float | None, typer.Option(help="What a swing is measured against; else the mean size.")] = None,
     dead_time_s: Annotated[float | None, typer.Option(help="The loop's dead time, for the likely mechanism.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,

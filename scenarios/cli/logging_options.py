@@ -42,13 +42,13 @@ def logs(command: Callable[..., None]) -> Callable[..., None]:
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for name, (annotation, default) in _ADDED.items()
     ]
-    # inspect.signature, by which Typer learns the options, reads this attribute.
+    # inspect.signature, which Typer uses to find the options, reads this attribute.
     with_log.__signature__ = before.replace(parameters=[*before.parameters.values(), *added])  # type: ignore[attr-defined]
     return with_log
 
 
 def configure(verbose: int, log_level: str | None, log_format: str | None) -> None:
-    """Turn logging on as the options say; a format alone logs at level info."""
+    """Turn logging on as the options require; a format alone logs at level info."""
     for option, value, known in (
         ("--log-level", log_level, tuple(commentary.LEVELS)),
         ("--log-format", log_format, commentary.FORMATS),

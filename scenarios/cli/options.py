@@ -69,7 +69,7 @@ def unwritable(path: Path, *, file: bool) -> str:
             above = above.parent
         if not above.is_dir():
             return f"{path} cannot be made: {above} is a file, not a folder; name a path under a folder"
-        # Permissions alone do not tell (the superuser has them all, also where a file system takes no files).
+        # Permissions alone do not decide (the superuser has them all, also where a file system takes no files).
         with tempfile.TemporaryDirectory(prefix=".steadyflow.", dir=above) as probe:
             (Path(probe) / path.name).touch()
     except OSError as error:

@@ -41,8 +41,8 @@ def report(
         raise UserError(f"{wrong} with --out")
     loaded = {folder: load(folder) for folder in dict.fromkeys(folders)}
     _refuse_other_scenarios(loaded)
-    told = [_told(data, folder) for folder, data in loaded.items()]
-    page = write_report(sorted(told, key=_place), place)
+    with_theory = [_with_theory(data, folder) for folder, data in loaded.items()]
+    page = write_report(sorted(with_theory, key=_place), place)
     typer.echo(f"report: {page}")
     if perfetto:
         for folder, data in loaded.items():
@@ -50,7 +50,7 @@ def report(
 
 
 def _refuse_other_scenarios(loaded: Mapping[Path, RunData]) -> None:
-    """Raise where runs are not of one scenario: overlaid, their curves would say nothing of each other."""
+    """Raise where runs are not of one scenario: their curves could not be compared."""
     (first, one), *others = loaded.items()
     for folder, other in others:
         if other.title != one.title:
@@ -60,8 +60,8 @@ def _refuse_other_scenarios(loaded: Mapping[Path, RunData]) -> None:
             )
 
 
-def _told(run: RunData, folder: Path) -> RunData:
-    """Put theory's word into the run's summary, where its scenario still reads (a law's own file may have moved)."""
+def _with_theory(run: RunData, folder: Path) -> RunData:
+    """Put theory's prediction into the summary, if the scenario still loads (a law's file may have moved)."""
     try:
         scenario = validate(tomllib.loads(run.scenario_toml), folder.name)
         theory = expected_of_run(scenario, run.candidate, run.summary)

@@ -66,7 +66,7 @@ def run(
         out = free_folder(f"{find(file).stem}-{candidate}")
     with bar("turns", "speed", total=scenario.horizon_s, quiet=quiet(as_json)) as (progress, task):
 
-        def tell(at: Progress) -> None:
+        def show(at: Progress) -> None:
             progress.update(
                 task,
                 completed=at.now_s,
@@ -75,7 +75,7 @@ def run(
                 speed=f"{at.turns_per_wall_s:,.0f} turns/s",
             )
 
-        done = execute.run(scenario, candidate, seed=seed, out=out, rate=rate, progress=tell)
+        done = execute.run(scenario, candidate, seed=seed, out=out, rate=rate, progress=show)
     if as_json:
         print_json(done.summary)
     else:

@@ -16,7 +16,7 @@ from scenarios.suite.members import names
 
 
 def suite(
-    only: Annotated[list[str] | None, typer.Argument(help="Library names; without any, the whole suite.")] = None,
+    only: Annotated[list[str] | None, typer.Argument(help="Library names; without any, all of them.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes; else one a core.", min=1)] = None,
     out: Annotated[
         Path | None,
@@ -74,5 +74,5 @@ def print_skipped(rows: list[Row]) -> None:
         typer.echo(f"{row.scenario}/{row.candidate}: skipped, {row.skipped}", err=True)
     if left_out:
         lost = sum(len(row.checks) for row in left_out)
-        told = f"; {lost} of their expectations skipped with them, so the exit code is 1" if lost else ""
-        typer.echo(f"skipped: {len(left_out)} of {len(rows)} candidates{told}", err=True)
+        consequence = f"; {lost} of their expectations skipped with them, so the exit code is 1" if lost else ""
+        typer.echo(f"skipped: {len(left_out)} of {len(rows)} candidates{consequence}", err=True)

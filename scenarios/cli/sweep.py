@@ -47,7 +47,7 @@ def sweep(
     reached = [(0, 0)]
     with bar("of", total=1, quiet=quiet(as_json)) as (progress, task):
 
-        def tell(done: int, total: int) -> None:
+        def show(done: int, total: int) -> None:
             reached[0] = (done, total)
             log_progress(done, total, "sweep: point")
             progress.update(task, completed=done, total=total, of=f"{done} of {total} points")
@@ -63,7 +63,7 @@ def sweep(
                 kept=None if folder is None else folder / "points.jsonl",
                 jobs=jobs or os.cpu_count() or 1,
                 expect=expected if signal == "decode_occupancy_ratio" else None,
-                done=tell,
+                done=show,
             )
         except KeyboardInterrupt:
             done, total = reached[0]
@@ -79,8 +79,8 @@ def sweep(
         print_json(found.to_json())
         return
     words = Counter(point.measured["verdict"] for point in found.points)
-    told = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in words.most_common())
-    typer.echo(f"{found.candidate}, {len(found.points)} points: {told}\nmap: {page}")
+    counts = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in words.most_common())
+    typer.echo(f"{found.candidate}, {len(found.points)} points: {counts}\nmap: {page}")
 
 
 def expected(scenario: Scenario, candidate: str) -> Mapping[str, Any] | None:

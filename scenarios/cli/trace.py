@@ -24,7 +24,7 @@ OnErrorOption = Annotated[
 Clock = Annotated[
     Literal["auto", "relative", "absolute"], typer.Option(help="The base of sub-agents' inner times (Weka).")
 ]
-Block = Annotated[int | None, typer.Option(help="Tokens of a block, where the format's own does not hold.", min=1)]
+Block = Annotated[int | None, typer.Option(help="Tokens of a block, if other than the format's.", min=1)]
 Delta = Annotated[bool, typer.Option("--delta", help="Input lengths are only the new part (Mooncake).")]
 Doubles = Annotated[bool, typer.Option("--drop-doubles", help="Leave out requests sent twice, streamed and plain.")]
 Horizon = Annotated[float, typer.Option(help="How long to generate (ServeGen), seconds.", min=1.0, max=LONGEST_S)]
@@ -139,7 +139,7 @@ def convert(
     horizon_s: Horizon = 3_600.0,
     seed: Seed = 1,
 ) -> None:
-    """Write a trace in another form, and say what that form could not hold.
+    """Write a trace in another form, and list what that form cannot represent.
 
     Example: steadyflow trace convert sessions.parquet sessions.jsonl --to weka
     """
@@ -147,7 +147,7 @@ def convert(
     from scenarios.trace.convert import convert as write
 
     if to == "auto" and out.suffix != ".parquet":
-        raise UserError(f"{out}: --to weka or --to mooncake says which form; only .parquet tells by its name")
+        raise UserError(f"{out}: --to weka or --to mooncake says which form; only .parquet follows from the name")
     corpus = _read(
         path,
         form,

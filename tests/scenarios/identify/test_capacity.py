@@ -137,7 +137,7 @@ def test_the_command_stores_its_result_and_prints_that(tmp_path: Path, monkeypat
     assert "kept from before" in result.output
     assert "35 +- 0.2 s in all: dead time 34.5 +- 0.4 s, lag 0.5 +- 0.4 s" in result.output
     assert "dead time 0 +- 0.4 s" in result.output
-    assert "35 s by the plant's own word" in result.output
+    assert "35 s according to the plant" in result.output
     answer = json.loads(CliRunner().invoke(app, ["identify", "pending_blind", "--loop", "capacity", "--json"]).output)
     assert (answer["kept"], answer["dead_time_s"]) == (True, 34.5)
 

@@ -288,7 +288,7 @@ def test_an_endless_line_before_an_unlimited_door_is_refused_and_leaves_nothing(
     shell.write(text.replace("max_release_per_s = 50.0", ""))
     code, _, err = shell("run", "s.toml", "--candidate", "idle", "--out", "a")
     assert code == 2
-    assert "state admission.max_release_per_s" in err
+    assert "set admission.max_release_per_s" in err
     assert [path.name for path in shell.folder.iterdir()] == ["s.toml"]
 
 

@@ -185,12 +185,6 @@ UNUSED = {
     "VirtualLoop.call_soon_threadsafe": "asyncio calls it",
     "VirtualLoop.run_forever": "asyncio calls it",
 }
-# Names that are still to go; none may be added.
-STILL_UNUSED = {
-    "PER_OBJECT_S",
-    *("safe_scale_down_at", "worst_chatter", "bunch_kept_ratio", "ArxFit.poles", "erlang_pool_variance"),
-    *("effective_dead_time_s", "bandwidth_rad_s", "lambda_rule", "smith", "distances", "harris_index"),
-}
 
 
 def test_every_public_name_is_used_outside_the_tests() -> None:
@@ -204,7 +198,6 @@ def test_every_public_name_is_used_outside_the_tests() -> None:
         if not any(part.startswith("_") for part in name.split("."))
         and name.split(".")[-1] not in used
         and name not in UNUSED
-        and name not in STILL_UNUSED
     ]
     assert unused == []
 

@@ -15,8 +15,6 @@ TIER_NAMES: Final = ("node", "network", "ssd")
 
 MEASURED_EFFICIENCY = 0.71
 """4.5 GB in 31.65 ms over eight 200 Gb/s NICs: 142 of 200 GB/s (kvcache-ai/Mooncake, transfer engine benchmark)."""
-PER_OBJECT_S = 5e-4
-"""Set-up of one object's transfer: the same curve read at small objects, 20 MB at 37 GB/s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from math import ceil, pi, sin
 
-import numpy as np
-
 from policies.design.loops import Complexes, discrete_roots
 
 
@@ -36,11 +34,6 @@ def steps_never_chatter(scale_down_at: float, scale_up_at: float, workers: int) 
     the worker comes straight back: the rule is s_down N/(N-1) < s_up.
     """
     return workers < 2 or scale_down_at * workers / (workers - 1) < scale_up_at
-
-
-def safe_scale_down_at(scale_up_at: float, least_workers: int) -> float:
-    """Return the threshold that the rule allows at most (exclusive), from this many workers upwards."""
-    return scale_up_at * (least_workers - 1) / least_workers
 
 
 def ceiling_path(
@@ -71,30 +64,3 @@ def ceiling_path(
         held = max(advice[-window_ticks:]) if window_ticks else wanted
         desired.append(wanted if wanted >= desired[-1] else min(held, desired[-1]))
     return desired
-
-
-def threshold_path(
-    *, load_workers: float, start_workers: int, scale_down_at: float, scale_up_at: float, ticks: int
-) -> list[int]:
-    """Return the path of +-1 scaling on load per worker: up at or above `scale_up_at`, down below `scale_down_at`."""
-    path = [start_workers]
-    for _ in range(ticks - 1):
-        each = load_workers / path[-1]
-        step = 1 if each >= scale_up_at else -1 if each < scale_down_at and path[-1] > 1 else 0
-        path.append(path[-1] + step)
-    return path
-
-
-def worst_chatter(scale_down_at: float, scale_up_at: float, workers: int, loads: int = 2000) -> bool:
-    """Tell by enumeration whether any constant load makes +-1 scaling alternate between `workers` and one fewer."""
-    for load in np.linspace(0.01, workers * scale_up_at * 1.2, loads):
-        path = threshold_path(
-            load_workers=float(load),
-            start_workers=workers,
-            scale_down_at=scale_down_at,
-            scale_up_at=scale_up_at,
-            ticks=4,
-        )
-        if path[:4] == [workers, workers - 1, workers, workers - 1]:
-            return True
-    return False

@@ -65,27 +65,3 @@ def ring_damping(*, residence_s: float, dead_time_s: float, residence_cv: float)
 def ring_utilization(*, slots: float, cap_turns: float, residence_s: float, dead_time_s: float) -> float:
     """Return the mean share of busy slots with `cap_turns` in flight that never queue: min(1, W/N T/(L+T))."""
     return min(1.0, cap_turns / slots * residence_s / (residence_s + dead_time_s))
-
-
-def paced_mode(*, gain_per_s: float, total_delay_s: float, harmonic: int = 1) -> Mode:
-    """Return a bunch's mode under u = u0 + k (W* - W), all work taking `total_delay_s` = D: s + k - k e^{-sD} = 0.
-
-    With kappa = k D the root is s = (W_n(kappa e^kappa) - kappa) / D. No root lies to the right of the axis at any k.
-    """
-    kappa = gain_per_s * total_delay_s
-    # kappa e^kappa overflows for one-for-one release; there the logarithm of W is iterated instead.
-    if kappa < 300:
-        w = complex(lambertw(kappa * np.exp(kappa), harmonic))
-    else:
-        w = complex(kappa + 2j * np.pi * harmonic)
-        for _ in range(50):
-            w = complex(np.log(kappa) + kappa + 2j * np.pi * harmonic - np.log(w))
-    return Mode(root_per_s=(w - kappa) / total_delay_s)
-
-
-def bunch_kept_ratio(kappa: float) -> float:
-    """Return what is left of a bunch's amplitude after one lap of paced release with kappa = gain x total delay.
-
-    0.22 at kappa = 1, near 1 when large: do not act faster than you can observe.
-    """
-    return float(np.exp(paced_mode(gain_per_s=kappa, total_delay_s=1.0).root_per_s.real))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 from scipy.signal import lfilter
 from scipy.stats import chi2
@@ -50,11 +49,6 @@ class ArxFit:
     def gain(self) -> float:
         """Return the steady-state gain."""
         return float(self.b.sum() / (1 - self.a.sum()))
-
-    @property
-    def poles(self) -> NDArray[np.complex128]:
-        """Return the poles in z."""
-        return np.asarray(np.roots(np.concatenate([[1.0], -self.a])), dtype=np.complex128)
 
 
 def fopdt_response(t_s: Floats, u: Floats, gain: float, tau_s: float, dead_time_s: float) -> Floats:

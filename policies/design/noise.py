@@ -133,8 +133,3 @@ def clipped_gate(
         residence_s=t, dead_time_s=dead_time_s, gain_per_s=left, throughput_per_s=level / t, release_fano=0.0
     )
     return Clipped(gain_per_s=left, level_turns=level, noise=noise_left)
-
-
-def erlang_pool_variance(*, throughput_per_s: float, residence_s: float) -> float:
-    """Return the variance of busy slots of an open pool that never fills: a Poisson count, lambda T."""
-    return throughput_per_s * residence_s

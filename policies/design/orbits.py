@@ -5,7 +5,8 @@ later; the pool has N slots and mean residence T (exponential). With x busy slot
 
     dx/dt = u(t - L) - x / T         x in turns, u in turns/s, L and T in s
 
-What the gate sees may be old: age and sampling add to L as in `effective_dead_time_s`.
+What the gate sees may be old: the observation's age and half of the sampling period add to L (a zero-order hold's mean
+delay; within 1 % of the cycle's period at a sampling period of L/2, within 3.5 % at L).
 
 References
 ----------
@@ -39,14 +40,6 @@ class RelayOrbit:
     def amplitude_turns(self) -> float:
         """Return half of the peak-to-peak swing of the busy slots."""
         return (self.peak_turns - self.trough_turns) / 2
-
-
-def effective_dead_time_s(pipeline_s: float, age_s: float = 0.0, period_s: float = 0.0) -> float:
-    """Return pipeline + age of the observation + half of the sampling period (a zero-order hold's mean delay).
-
-    Against a sampled gate the half period is within 1 % of the cycle's period at period_s = L/2, within 3.5 % at L.
-    """
-    return pipeline_s + age_s + period_s / 2
 
 
 def unsaturated_orbit(

@@ -17,8 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from policies.design.loops import Floats, Response, on_axis
-
 LEAST_RATIO, MODE_ERROR = 5.0, 0.1
 Matrix = NDArray[np.float64]
 
@@ -35,18 +33,6 @@ class Separation:
     def apart(self) -> bool:
         """Tell whether the loops may be designed apart."""
         return self.bandwidth_ratio >= LEAST_RATIO and self.mode_error_ratio <= MODE_ERROR and self.small_gain < 1
-
-
-def bandwidth_rad_s(closed: Response, omega_rad_s: Floats) -> float:
-    """Return where a closed loop's gain first falls 3 dB below that at the grid's start (inf: it does not)."""
-    size = np.abs(closed(on_axis(omega_rad_s)))
-    low = np.flatnonzero(size < size[0] / np.sqrt(2))
-    if len(low) == 0:
-        return float("inf")
-    i = int(low[0])
-    if i == 0:
-        return float(omega_rad_s[0])
-    return float(np.interp(size[0] / np.sqrt(2), size[[i, i - 1]], omega_rad_s[[i, i - 1]]))
 
 
 def separation(fast: Matrix, to_fast: Matrix, to_slow: Matrix, slow: Matrix) -> Separation:

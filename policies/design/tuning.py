@@ -1,4 +1,4 @@
-"""Gains from a model: SIMC and lambda rules for PI, a Smith predictor for dead time."""
+"""Gains of a PI controller from a model with dead time, by the SIMC rule."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policies.design.loops import Complexes, Rational, Response
+from policies.design.loops import Rational
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,34 +47,3 @@ def simc(plant: Fopdt, closed_tau_s: float | None = None) -> PiGains:
     speed = (plant.dead_time_s if closed_tau_s is None else closed_tau_s) + plant.dead_time_s
     kp = 1 / (plant.gain * speed) if np.isinf(plant.tau_s) else plant.tau_s / (plant.gain * speed)
     return PiGains(kp=kp, ti_s=min(plant.tau_s, 4 * speed))
-
-
-def lambda_rule(plant: Fopdt, closed_tau_s: float) -> PiGains:
-    """Return lambda gains: the zero cancels the lag, kp = tau / (K (lambda + theta)), ti = tau.
-
-    References
-    ----------
-    Dahlin (1968); Astrom and Hagglund, Advanced PID Control (2006), section 6.5.
-    """
-    if np.isinf(plant.tau_s):
-        raise ValueError("the lambda rule cancels a lag; an integrator has none: use simc")
-    return PiGains(kp=plant.tau_s / (plant.gain * (closed_tau_s + plant.dead_time_s)), ti_s=plant.tau_s)
-
-
-def smith(controller: Response, model: Fopdt) -> Response:
-    """Return the controller with a Smith predictor inside: C / (1 + C (G0 - G)), G0 the model without its dead time.
-
-    With an exact model the dead time leaves the characteristic equation: 1 + C G0 = 0.
-
-    References
-    ----------
-    Smith, Chem. Eng. Prog. 53 (1957) 217-219.
-    """
-    prompt = Fopdt(gain=model.gain, tau_s=model.tau_s, dead_time_s=0.0).response()
-    late = model.response()
-
-    def at(s: Complexes) -> Complexes:
-        c = controller(s)
-        return c / (1 + c * (prompt(s) - late(s)))
-
-    return at

@@ -1,13 +1,12 @@
-"""The shape of a cycle that was found: amplitude, envelope, growth or decay, damping, spectrum, Harris index."""
+"""The shape of a cycle that was found: amplitude, envelope, growth or decay, damping, spectrum."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import fft, linalg, signal
+from scipy import fft, signal
 
-from scenarios.verdict.acf import autocorrelation
 from scenarios.verdict.types import Floats
 
 # Half-width of the band around the fundamental: wide enough for a jittering period, short of the second harmonic.
@@ -127,24 +126,3 @@ def spectrum(x: Floats, step_s: float) -> tuple[Floats, Floats]:
     """Return (hertz, power density) by Welch's method, for pictures."""
     frequency, power = signal.welch(signal.detrend(x), 1 / step_s, nperseg=min(len(x), max(256, len(x) // 4)))
     return np.asarray(frequency), np.asarray(power)
-
-
-def harris_index(y: Floats, delay_samples: int, order: int = 30) -> float:
-    """Return 1 - (variance that no controller could remove, given the delay) / variance: 0 best, 1 worst.
-
-    The disturbance is fitted as AR(`order`); its first `delay_samples` impulse-response terms are out of reach.
-
-    References
-    ----------
-    Harris, Can. J. Chem. Eng. 67 (1989); Desborough and Harris 70 (1992).
-    """
-    centred = np.asarray(signal.detrend(y))
-    variance = float(centred.var())
-    if variance <= 0 or len(y) < 4 * order:
-        return 0.0
-    rho = autocorrelation(centred)[: order + 1]
-    a = linalg.solve_toeplitz(rho[:order], rho[1:])
-    residual = signal.lfilter(np.r_[1.0, -a], [1.0], centred)[order:]
-    impulse = signal.lfilter([1.0], np.r_[1.0, -a], np.r_[1.0, np.zeros(max(delay_samples, 1) - 1)])
-    floor = float(residual.var()) * float(np.sum(impulse**2))
-    return float(np.clip(1 - floor / variance, 0.0, 1.0))

@@ -15,7 +15,6 @@ from scenarios.verdict import Cost, Series, SignalVerdict, flow_of, flow_word, h
 from scenarios.verdict import known_signals as known
 from scenarios.verdict.acf import autocorrelation, peak_train
 from scenarios.verdict.flow import added_p99_s
-from scenarios.verdict.shape import harris_index
 
 N, T_S, L_S = 512, 5.0, 10.0
 FULL_PER_S = N / T_S
@@ -283,12 +282,6 @@ def test_a_cycle_in_the_latency_adds_to_its_99th_percentile_and_noise_adds_littl
     assert added > 2.0
     assert (added_p99_s(at_s, 5 + noise, 30) or 0.0) < 0.2
     assert added_p99_s(at_s[:50], noise[:50], 30) is None
-
-
-def test_the_harris_index_is_low_for_what_no_controller_could_remove() -> None:
-    white = rng().standard_normal(4000)
-    assert harris_index(white, 4) < 0.05
-    assert harris_index(known.red_noise(rng(), 1, 4000, 0.95)[0], 4) > 0.5
 
 
 @given(seed=st.integers(0, 10_000), lag=st.floats(2.0, 60.0), slow=st.floats(0.5, 0.999))

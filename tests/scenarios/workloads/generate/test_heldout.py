@@ -10,13 +10,13 @@ import pytest
 
 from orchestrator.turn import TurnView
 from plant.hidden_turns import HiddenTurn
-from scenarios.trace.distance import distances
 from scenarios.trace.preview import CAPACITIES_TOKENS, SessionCache, preview
 from scenarios.workloads.corpus import ASSUMED_BASE_S, ASSUMED_PER_TOKEN_S, Corpus
 from scenarios.workloads.generate.presets import generate
 from scenarios.workloads.lanes import LanesSource
 from scenarios.workloads.readers import detect
 from scenarios.workloads.script import script, scripts
+from tests.scenarios.workloads.generate.corpus_distance import distances
 from tests.scenarios.workloads.kit import Bench, trace
 
 SEEDS = {16: 10, 64: 4, 256: 3}

@@ -14,7 +14,9 @@ from plant.cluster_spec import ConfigurationSpec, PoolSpec, RackSpec
 from plant.faults import FaultSpec
 from plant.hidden_turns import HiddenTurns
 from plant.kv.spec import KvSpec
+from plant.model.measured import MeasuredTimes
 from plant.model.times import LinearTimes, StepTimes
+from scenarios.build.measured import build_measured_times
 from scenarios.build.moe import MoeWorker, build_moe_worker
 from scenarios.errors import UserError
 from scenarios.schema.moe import MoeTimes
@@ -27,6 +29,7 @@ from scenarios.schema.plants import (
     RecordedTimesPart,
     WorkerPool,
 )
+from scenarios.schema.table_times import TableTimes
 
 
 def cluster(part: ClusterPlant, clock: Clock, truths: HiddenTurns, seed: int = 0, kv: KvSpec | None = None) -> Cluster:
@@ -66,7 +69,17 @@ def _configuration(name: str, table: Configuration) -> ConfigurationSpec:
         worker = _moe_worker(name, table.times)
         settings |= {key: value for key, value in _made(worker, settings).items() if key not in table.model_fields_set}
         return ConfigurationSpec(name=ConfigurationName(name), times=worker.times, **settings)
+    if isinstance(table.times, TableTimes):
+        measured = _measured_times(name, table.times, table.role, settings["slots"])
+        return ConfigurationSpec(name=ConfigurationName(name), times=measured, **settings)
     return ConfigurationSpec(name=ConfigurationName(name), times=_times(table.times), **settings)
+
+
+def _measured_times(name: str, times: TableTimes, role: Role, slots: int | None) -> MeasuredTimes:
+    try:
+        return build_measured_times(times, role, slots or 1)
+    except UserError as error:
+        raise UserError(f"plant.configurations.{name}.times: {error}") from error
 
 
 def _moe_worker(name: str, times: MoeTimes) -> MoeWorker:

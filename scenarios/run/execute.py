@@ -19,8 +19,9 @@ from orchestrator.recorder import Sink
 from orchestrator.turn import ConfigurationName
 from orchestrator.virtual_clock import run_virtual
 from plant.cluster import Cluster
+from plant.model.measured import OutsideTable
 from plant.workers.pool_counters import Pool
-from scenarios.build import assemble, conversations, loop_separation, plants
+from scenarios.build import assemble, conversations, loop_separation, measured, plants
 from scenarios.catalogue.verdict import signal_of
 from scenarios.errors import UserError, nearest
 from scenarios.run import logged, metrics
@@ -185,9 +186,13 @@ def _simulate(
         error: BaseException = group
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
+        if isinstance(error, OutsideTable):
+            raise UserError(f"times: {error}") from None
         if isinstance(error, UserError):
             raise error from None
         raise
+    except OutsideTable as error:
+        raise UserError(f"times: {error}") from None
 
 
 def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, data: RunData) -> RunData:
@@ -219,6 +224,7 @@ def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, d
     judge_cpu_s = time.process_time() - began
     retired = summary["counts"]["retired"]
     gpus = plants.gpus_by_configuration(scenario)
+    facts = measured.measured_facts(scenario)
     worker_seconds = ended.notes.get("worker_seconds") or {"decode": end_s}
     full_summary = {
         "candidate": candidate.name,
@@ -233,7 +239,7 @@ def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, d
         "measured": estimated_plant(data.turns, data.signals, window_s),
         "pools": swing(data.signals, window_s, verdicts),
         "stranded": None if ended.pools is None else stranded(*ended.pools, data.signals, window_s),
-        "warnings": loop_separation.warnings(scenario, candidate),
+        "warnings": [*loop_separation.warnings(scenario, candidate), *measured.extrapolation_warnings(facts)],
         "trace": ended.trace,
         "cpu_s_by_part": {"span": ended.cpu_s, "verdict": judge_cpu_s},
         "turns_per_cpu_s": retired / ended.cpu_s if ended.cpu_s > 0.0 else None,
@@ -245,6 +251,7 @@ def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, d
         "ended": ended.why,
         "end_s": ended.end_s,
         "trace": ended.trace,
+        "times": facts or None,
         "notes": ended.notes,
         "environment": environment(),
     }

@@ -58,6 +58,7 @@ MANIFEST = (
     ("`ended`", "", "why the run ended", "never"),
     ("`end_s`", "s", "when the run ended", "never"),
     ("`trace`", "", "name, digest and figures of the trace", "the workload plays none"),
+    ("`times`", "", "by configuration: digests of its files of measured times, the region, the fit", "it has none"),
     ("`notes.conservation`", "", "arrived = waiting + ... + failed, with its numbers", _NO_TURNS),
     ("`notes.control_ticks`", "", "ticks of all laws", _NO_TURNS),
     ("`notes.samples_dropped`", "", "samples of telemetry that were lost", _NO_TURNS),

@@ -75,7 +75,19 @@ def load(name_or_path: str | Path, sets: Iterable[str] = ()) -> Scenario:
             override(raw, key.strip(), value.strip())
         except UserError as error:
             raise UserError(f"--set {text}: {error}") from error
+    _find_tables(raw, path.parent)
     return validate(raw, path.name)
+
+
+def _find_tables(raw: Raw, folder: Path) -> None:
+    """Let the files of `times` be looked up from the scenario's folder; the resolved scenario names them in full."""
+    plant = raw.get("plant")
+    configurations = plant.get("configurations") if isinstance(plant, dict) else None
+    for one in configurations.values() if isinstance(configurations, dict) else ():
+        times = one.get("times") if isinstance(one, dict) else None
+        if isinstance(times, dict) and times.get("kind") == "table":
+            for key in times.keys() & {"file", "fills"}:
+                times[key] = str((folder / str(times[key])).resolve())
 
 
 def validate(raw: Raw, name: str) -> Scenario:

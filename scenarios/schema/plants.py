@@ -10,6 +10,7 @@ from orchestrator.messages import DECODES, Role
 from scenarios.schema.base import Count, NotNegative, Positive, ScenarioTable, Share
 from scenarios.schema.kv import KvPart
 from scenarios.schema.moe import MoeTimes
+from scenarios.schema.table_times import TableTimes
 
 
 class ResidenceLaw(ScenarioTable):
@@ -67,7 +68,7 @@ class RecordedTimesPart(ScenarioTable):
     kind: Literal["recorded"]
 
 
-Times = Annotated[LinearTimesPart | RecordedTimesPart | MoeTimes, Field(discriminator="kind")]
+Times = Annotated[LinearTimesPart | RecordedTimesPart | MoeTimes | TableTimes, Field(discriminator="kind")]
 
 
 class Configuration(ScenarioTable):

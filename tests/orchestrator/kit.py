@@ -10,9 +10,12 @@ from typing import Any, NamedTuple
 from orchestrator.admission import AdmissionLimits, ClassSpec
 from orchestrator.clock import Clock
 from orchestrator.errors import ContextOverflow, Preempted, WorkerLost
+from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.orchestrator import Orchestrator, OrchestratorSpec
-from orchestrator.ports import Filled, Retired, Staged
+from orchestrator.ports import Every, Filled, On, Retired, Staged
 from orchestrator.turn import EMPTY_CHAIN, ClassName, KvRef, TurnId, TurnView, WorkerId
+from orchestrator.virtual_clock import VirtualClock
+from orchestrator.virtual_loop import VirtualLoop
 from plant.hidden_turns import HiddenTurn, HiddenTurns
 from plant.theory.tandem import Residence, Tandem
 from policies.routing.least_loaded import LeastLoaded
@@ -53,6 +56,19 @@ class Coming(NamedTuple):
     class_name: ClassName = CHAT
     draw: float = 0.5
     output_tokens: int = 10
+
+
+class Scripted:
+    """A law that gives its commands one after the other, and then the last one."""
+
+    def __init__(self, *commands: AdmissionCommand, cadence: Every | On | None = None) -> None:
+        self.cadence = cadence or Every(period_s=1.0)
+        self._commands = list(commands)
+        self.seen: list[AdmissionReading] = []
+
+    def act(self, y: AdmissionReading) -> AdmissionCommand:
+        self.seen.append(y)
+        return self._commands.pop(0) if len(self._commands) > 1 else self._commands[0]
 
 
 class Script:
@@ -185,3 +201,12 @@ def burst(number: int, at_s: float = 0.0, class_name: ClassName = CHAT) -> list[
 
 def is_nan(value: float) -> bool:
     return math.isnan(value)
+
+
+def on_loop(main: Callable[[VirtualClock], Any], start_s: float = 0.0, **options: Any) -> Any:
+    """Run on a loop that a test can give a smaller cap, and close it."""
+    loop = VirtualLoop(start_s, **options)
+    try:
+        return loop.run_until_complete(main(VirtualClock(loop)))
+    finally:
+        loop.close()

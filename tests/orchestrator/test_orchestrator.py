@@ -3,36 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from orchestrator.admission import AdmissionLimits, ClassSpec
 from orchestrator.clock import PLANT, TICK
 from orchestrator.messages import AdmissionCommand, AdmissionReading
-from orchestrator.ports import Every, On
 from orchestrator.turn import TurnId
 from orchestrator.virtual_clock import VirtualClock, run_virtual
 from plant.theory.tandem import Residence
-from tests.orchestrator.kit import BATCH, CHAT, Coming, World, burst, is_nan
+from tests.orchestrator.kit import Coming, Scripted, World, burst, is_nan
 
 
-class Says:
-    """A law that gives its commands one after the other, and then the last one."""
-
-    def __init__(self, *commands: AdmissionCommand, cadence: Every | On | None = None) -> None:
-        self.cadence = cadence or Every(period_s=1.0)
-        self._commands = list(commands)
-        self.seen: list[AdmissionReading] = []
-
-    def act(self, y: AdmissionReading) -> AdmissionCommand:
-        self.seen.append(y)
-        return self._commands.pop(0) if len(self._commands) > 1 else self._commands[0]
-
-
-# ------------------------------------------------ one turn's life
 def test_a_turn_lives_by_its_four_instants() -> None:
     async def main(clock: VirtualClock) -> None:
         world = World(clock, [Coming(1.0)], dead_time_s=3.0, residence=Residence(mean_s=4.0, shape="fixed"))
@@ -113,7 +94,7 @@ def test_a_context_that_fits_no_worker_fails_in_its_own_bucket() -> None:
 
 def test_no_turn_is_let_in_before_the_law_has_spoken() -> None:
     async def main(clock: VirtualClock) -> None:
-        law = Says(AdmissionCommand(in_flight_cap_turns=2))
+        law = Scripted(AdmissionCommand(in_flight_cap_turns=2))
         world = World(clock, burst(5), laws={"admission": law})
         await world.run()
         assert law.seen[0].backlog_turns == 5
@@ -123,7 +104,6 @@ def test_no_turn_is_let_in_before_the_law_has_spoken() -> None:
     run_virtual(main)
 
 
-# ------------------------------------------------ cancellation
 @pytest.mark.parametrize(
     ("at_s", "stage"),
     [(0.0, "at its arrival"), (0.5, "in fill"), (1.5, "ready"), (3.5, "decoding"), (1.0, "as fill ends")],
@@ -155,7 +135,7 @@ def test_a_turn_can_be_cancelled_anywhere_and_its_work_is_withdrawn_at_that_inst
 
 def test_a_cancelled_waiting_turn_leaves_the_line_and_the_next_goes() -> None:
     async def main(clock: VirtualClock) -> None:
-        law = Says(AdmissionCommand(in_flight_cap_turns=1))
+        law = Scripted(AdmissionCommand(in_flight_cap_turns=1))
         world = World(clock, burst(3, at_s=0.5), laws={"admission": law})
         clock.at(1.0, lambda _: world.made.cancel(TurnId(1), "left"), None)
         await world.run()
@@ -178,7 +158,7 @@ def test_cancelling_what_is_unknown_or_ended_says_so() -> None:
 
 def test_cancelling_the_run_from_outside_is_not_swallowed() -> None:
     async def main(clock: VirtualClock) -> None:
-        world = World(clock, burst(8), laws={"admission": Says(AdmissionCommand())})
+        world = World(clock, burst(8), laws={"admission": Scripted(AdmissionCommand())})
         task = asyncio.create_task(world.made.run())
         await clock.sleep_until(2.5)
         task.cancel()
@@ -190,7 +170,6 @@ def test_cancelling_the_run_from_outside_is_not_swallowed() -> None:
     run_virtual(main)
 
 
-# ------------------------------------------------ the end of a run
 def test_the_horizon_leaves_turns_where_they_are_and_records_them_so() -> None:
     async def main(clock: VirtualClock) -> None:
         world = World(clock, burst(4), slots=1, horizon_s=2.5)
@@ -229,7 +208,7 @@ def test_a_drain_stops_at_its_deadline_and_fails_what_is_left_in_a_named_bucket(
 
 def test_a_drain_with_turns_that_only_wait_at_a_closed_door_ends_at_its_deadline() -> None:
     async def main(clock: VirtualClock) -> None:
-        law = Says(AdmissionCommand(gate_open=False))
+        law = Scripted(AdmissionCommand(gate_open=False))
         world = World(clock, burst(3, at_s=1.0), laws={"admission": law}, horizon_s=2.5, drain_s=3.0)
         await world.run()
         assert clock.now() == 5.5
@@ -249,7 +228,7 @@ def test_a_run_can_be_stopped_from_within() -> None:
 
 
 def test_a_fault_in_a_law_ends_the_run_with_that_fault() -> None:
-    class Broken(Says):
+    class Broken(Scripted):
         def act(self, y: AdmissionReading) -> AdmissionCommand:
             raise ZeroDivisionError("in the law")
 
@@ -260,99 +239,3 @@ def test_a_fault_in_a_law_ends_the_run_with_that_fault() -> None:
         assert caught.group_contains(ZeroDivisionError)
 
     run_virtual(main)
-
-
-# ------------------------------------------------ random worlds
-GRID = st.integers(0, 12).map(lambda n: n * 0.5)  # few instants, so that much falls on one
-TROUBLE = st.lists(st.sampled_from(["preempt", "lose", "lose_fill", "overflow"]), max_size=3)
-COMMAND = st.builds(
-    AdmissionCommand,
-    gate_open=st.sampled_from([None, True, True, False]),
-    release_per_s=st.sampled_from([None, 0.0, 1.0, 2.0, 7.0]),
-    in_flight_cap_turns=st.sampled_from([None, 1, 3, 6]),
-    class_cap_turns=st.sampled_from([None, {CHAT: 1}, {BATCH: 2}]),
-    reserve_turns=st.sampled_from([None, {CHAT: 1}, {BATCH: 2}]),
-    shed_ratio=st.sampled_from([None, None, {BATCH: 0.5}]),
-)
-OPEN = AdmissionCommand(
-    gate_open=True, release_per_s=3.0, in_flight_cap_turns=5, class_cap_turns={CHAT: 5, BATCH: 5}, reserve_turns={}
-)
-WORLDS = st.fixed_dictionaries(
-    {
-        "coming": st.lists(
-            st.builds(
-                Coming,
-                at_s=GRID,
-                class_name=st.sampled_from([CHAT, BATCH]),
-                draw=st.floats(0.01, 0.99),
-                output_tokens=st.integers(1, 3),
-            ),
-            min_size=1,
-            max_size=14,
-        ),
-        "slots": st.integers(1, 3),
-        "dead_time_s": st.sampled_from([0.0, 0.5, 1.0]),
-        "residence": st.sampled_from(
-            [Residence(mean_s=1.0, shape="fixed"), Residence(mean_s=1.5), Residence(mean_s=0.5, shape="fixed")]
-        ),
-        "troubles": st.dictionaries(st.integers(0, 13), TROUBLE, max_size=6),
-        "ready_capacity_turns": st.sampled_from([None, 1, 2]),
-        "door": st.builds(
-            AdmissionLimits,
-            order=st.sampled_from(["fifo", "priority", "edf", "weighted_fair"]),
-            queue_limit_turns=st.sampled_from([None, 1, 3]),
-            max_release_per_s=st.sampled_from([float("inf"), 4.0]),
-        ),
-        "horizon_s": st.sampled_from([3.0, 5.5, 400.0]),
-        "drain_s": st.sampled_from([0.0, 2.0, 50.0]),
-        "retries": st.integers(0, 2),
-    }
-)
-CUTS = st.lists(st.tuples(st.integers(0, 13), GRID, st.integers(PLANT, TICK)), max_size=8)
-CLASSES = (ClassSpec(name=CHAT, ttft_s=2.0, priority=1, weight=2.0), ClassSpec(name=BATCH, ttft_s=9.0))
-
-
-def played(world: dict[str, Any], commands: list[AdmissionCommand], cuts: list[tuple[int, float, int]]) -> Any:
-    async def main(clock: VirtualClock) -> Any:
-        law = Says(*commands, OPEN, cadence=Every(period_s=0.5))
-        made = World(clock, laws={"admission": law}, classes=CLASSES, record_moves=True, **world)
-        for turn, at_s, priority in cuts:
-            clock.at(at_s, lambda n: made.made.cancel(TurnId(n)), turn, priority)
-
-        def check(priority: int) -> None:
-            made.ledger.check()
-            assert made.ledger.count(3) <= world["slots"]
-            if world["ready_capacity_turns"] and not any(world["troubles"].values()):
-                assert made.ledger.count(2) <= world["ready_capacity_turns"]
-            if clock.now() < 500.0:
-                clock.at(clock.now() + 0.25, check, priority, priority)
-
-        for priority in (PLANT, TICK):
-            clock.at(0.0, check, priority, priority)
-        why = await made.run()
-        outcomes = made.sink.outcomes()
-        if why == "drained" or world["drain_s"] > 0.0:
-            assert all(word.startswith(("retired", "rejected:", "failed:")) for word in outcomes.values()), outcomes
-            assert made.plant.idle
-        if world["horizon_s"] == 400.0:
-            assert why == "drained", "a turn was forgotten"
-        assert made.ledger.in_flight.value == sum(w in ("filling", "ready", "decoding") for w in outcomes.values())
-        return made.sink.rows, made.sink.events, {k: [repr(x) for x in v] for k, v in made.sink.bins.items()}
-
-    return run_virtual(main)
-
-
-@settings(max_examples=150, deadline=None)
-@given(world=WORLDS, commands=st.lists(COMMAND, max_size=8), cuts=CUTS)
-def test_turns_are_conserved_in_any_world_and_none_is_lost_or_doubled(
-    world: dict[str, Any], commands: list[AdmissionCommand], cuts: list[tuple[int, float, int]]
-) -> None:
-    played(world, commands, cuts)
-
-
-@settings(max_examples=25, deadline=None)
-@given(world=WORLDS, commands=st.lists(COMMAND, max_size=8), cuts=CUTS)
-def test_a_world_played_twice_is_the_same_to_the_last_bit(
-    world: dict[str, Any], commands: list[AdmissionCommand], cuts: list[tuple[int, float, int]]
-) -> None:
-    assert repr(played(world, commands, cuts)) == repr(played(world, commands, cuts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -25,6 +26,11 @@ def configuration(name: str, role: Role, **changes: Any) -> ConfigurationSpec:
     settings: dict[str, Any] = {"times": TIMES, "slots": 1 if role in ("prefill", "midfill", "fill") else 8}
     settings |= changes
     return ConfigurationSpec(name=ConfigurationName(name), role=role, **settings)
+
+
+FILL = configuration("fill", Role.FILL, chunk_tokens=512, staging_turns=4)
+DECODE = configuration("decode", Role.DECODE, slots=8, kv_bytes_per_token=1e5)
+BOTH = configuration("both", Role.AGGREGATED, slots=4, chunk_tokens=256)
 
 
 def cluster(
@@ -67,3 +73,13 @@ class Turns:
 
 
 W0 = WorkerId(0)
+
+
+async def fill_and_decode(plant: Cluster, turn: TurnView, filler: WorkerId, decoder: WorkerId) -> tuple[float, float]:
+    """Fill, stage and decode one turn; return its first token's and its last token's instants."""
+    loop = asyncio.get_running_loop()
+    filled = await plant.fill(filler, turn, ANY)
+    first = loop.time()
+    staged = await plant.stage(decoder, filled.kv)
+    await plant.decode(decoder, turn, staged)
+    return first, loop.time()

@@ -1,43 +1,25 @@
-"""The cluster behind its port: fill, hand-off, aggregated mode, reconfiguration, faults, and what is counted."""
+"""The cluster behind its port: fill, hand-off, aggregated mode, cancellation, and what a worker can hold."""
 
 from __future__ import annotations
 
 import asyncio
-import math
-from typing import Any
 
-import numpy as np
 import pytest
 
-from orchestrator.errors import ContextOverflow, Preempted, SteadyflowError, WorkerLost
+from orchestrator.errors import ContextOverflow, Preempted
 from orchestrator.messages import Role
 from orchestrator.ports import Plant, Staged
-from orchestrator.turn import EMPTY_CHAIN, KvChain, KvRef, KvRun, TurnView, WorkerId
+from orchestrator.turn import EMPTY_CHAIN, KvChain, KvRef, KvRun, WorkerId
 from orchestrator.virtual_clock import VirtualClock, run_virtual
 from plant.cluster import Cluster
-from plant.cluster_spec import ConfigurationSpec, RackSpec
+from plant.cluster_spec import RackSpec
 from plant.faults import FaultSpec
-from plant.model.times import LinearTimes
 from plant.workers.fill import chunk_spans_s
-from tests.plant.factory import ANY, TIMES, W0, Turns, cluster, configuration
-
-FILL = configuration("fill", Role.FILL, chunk_tokens=512, staging_turns=4)
-DECODE = configuration("decode", Role.DECODE, slots=8, kv_bytes_per_token=1e5)
-BOTH = configuration("both", Role.AGGREGATED, slots=4, chunk_tokens=256)
+from tests.plant.factory import ANY, BOTH, DECODE, FILL, TIMES, W0, Turns, cluster, configuration, fill_and_decode
 
 
 def holds_the_port(plant: Cluster) -> Plant:
     return plant
-
-
-async def fill_and_decode(plant: Cluster, turn: TurnView, filler: WorkerId, decoder: WorkerId) -> tuple[float, float]:
-    """Fill, stage and decode one turn; return its first token's and its last token's instants."""
-    loop = asyncio.get_running_loop()
-    filled = await plant.fill(filler, turn, ANY)
-    first = loop.time()
-    staged = await plant.stage(decoder, filled.kv)
-    await plant.decode(decoder, turn, staged)
-    return first, loop.time()
 
 
 def test_a_lone_turn_takes_its_chunks_then_its_steps() -> None:
@@ -243,182 +225,3 @@ def test_an_aggregated_worker_preempts_the_youngest_and_it_ends_all_the_same(pre
     preempted, ends = run_virtual(main)
     assert preempted == [0, 0, 1]
     assert max(ends) == ends[2]
-
-
-def test_reconfiguration_takes_load_and_warm_time_and_opens_a_new_epoch() -> None:
-    warm = configuration("decode2", Role.DECODE, load_s=30.0, warm_s=5.0)
-
-    async def main(clock: VirtualClock) -> None:
-        turns = Turns()
-        plant = cluster(clock, turns.hidden, (FILL, 2), (warm, 0))
-        assert [(fact.kind, fact.info.worker) for fact in plant.facts() if fact.info] == [("joined", 0), ("joined", 1)]
-        busy = plant.fill(W0, turns.make(100, 2), ANY)
-        with pytest.raises(SteadyflowError, match="worker 0 is not drained: 1 turns"):
-            plant.reconfigure(W0, warm.name)
-        await busy
-        change = plant.reconfigure(W0, warm.name)
-        pools = plant.read().pools
-        assert (pools["fill"].active_workers, pools["decode2"].pending_workers) == (1, 1)
-        with pytest.raises(WorkerLost, match="serves nothing now"):
-            await plant.fill(W0, turns.make(100, 2), ANY)
-        began = clock.now()
-        info = (await change).info
-        assert clock.now() - began == 35.0
-        assert (info.epoch, info.configuration, info.role) == (1, "decode2", Role.DECODE)
-        pools = plant.read().pools
-        assert (pools["decode2"].active_workers, pools["decode2"].pending_workers) == (1, 0)
-        assert [fact.kind for fact in plant.facts()] == ["joined"]
-        with pytest.raises(SteadyflowError, match="it cannot fill"):
-            plant.fill(W0, turns.make(100, 2), ANY)
-
-    run_virtual(main)
-
-
-def test_a_lost_worker_fails_its_work_and_comes_back_empty_in_a_new_epoch() -> None:
-    racks = [RackSpec(count=2, workers=1, uplink_bytes_per_s=1e9)]
-    fault = FaultSpec(kind="lost", at_s=0.5, until_s=2.0, worker=1)
-
-    async def main(clock: VirtualClock) -> None:
-        turns = Turns()
-        plant = cluster(clock, turns.hidden, (FILL, 1), (DECODE, 1), racks=racks, faults=[fault])
-        list(plant.facts())
-        turn = turns.make(1000, 200)
-        decoding = plant.decode(WorkerId(1), turn, Staged(ANY, 0.0))
-        coming = plant.stage(WorkerId(1), KvRef(EMPTY_CHAIN, 10_000, W0))
-        results = await asyncio.gather(decoding, coming, return_exceptions=True)
-        assert [type(result) for result in results] == [WorkerLost, WorkerLost]
-        assert clock.now() == 0.5
-        pool = plant.read().pools["decode"]
-        assert (pool.active_workers, pool.busy_slots) == (0, 0)
-        await clock.sleep_until(2.5)
-        began = clock.now()
-        await plant.decode(WorkerId(1), turn, Staged(ANY, 0.0))
-        done = TIMES.steps_within(1, 1000, 0.5)
-        again = TIMES.mixed_s(0, 0, done, 1000) + TIMES.span_s(1, 1000 + done, 199 - done)
-        assert clock.now() - began == pytest.approx(
-            again, rel=1e-9
-        )  # what it had generated is text: computed, not lost
-        assert [(fact.kind, fact.info.epoch) for fact in plant.facts() if fact.info] == [("lost", 1), ("joined", 1)]
-
-    run_virtual(main)
-
-
-def test_a_slowed_worker_finishes_its_step_at_the_old_speed_then_steps_slower() -> None:
-    flat = LinearTimes(base_s=0.1, per_sequence_s=0.0, per_kv_token_s=0.0, per_new_token_s=0.0)
-    spec = configuration("d", Role.DECODE, times=flat)
-    fault = FaultSpec(kind="slowed", at_s=0.25, until_s=1.15, worker=0, factor=3.0)
-
-    async def main(clock: VirtualClock) -> float:
-        turns = Turns()
-        plant = cluster(clock, turns.hidden, (spec, 1), faults=[fault])
-        await plant.decode(W0, turns.make(10, 11), Staged(ANY, 0.0))
-        return clock.now()
-
-    # three steps to 0.3, three slow ones to 1.2, four more.
-    assert run_virtual(main) == pytest.approx(1.6)
-
-
-def test_a_dead_link_holds_its_transfers_until_it_is_up() -> None:
-    racks = [RackSpec(count=2, workers=1, uplink_bytes_per_s=1e9)]
-    fault = FaultSpec(kind="link_down", at_s=0.25, until_s=4.0, rack=1, factor=math.inf)
-
-    async def main(clock: VirtualClock) -> float:
-        plant = cluster(clock, Turns().hidden, (FILL, 1), (DECODE, 1), racks=racks, faults=[fault])
-        await plant.stage(WorkerId(1), KvRef(EMPTY_CHAIN, 10_000, W0))
-        kinds = [fact.kind for fact in plant.facts()]
-        assert kinds == ["joined", "joined", "link_down", "link_up"]
-        return clock.now()
-
-    assert run_virtual(main) == pytest.approx(4.75)
-
-
-def test_of_faults_that_overlap_on_one_thing_the_worst_counts_and_the_last_to_end_ends_them() -> None:
-    racks = [RackSpec(count=2, workers=1, uplink_bytes_per_s=1e9)]
-    down = [
-        FaultSpec(kind="link_down", at_s=at_s, until_s=until_s, rack=1, factor=factor)
-        for at_s, until_s, factor in ((0.25, 4.0, math.inf), (1.0, 2.0, math.inf), (3.0, 5.0, 2.0))
-    ]
-    lost = [
-        FaultSpec(kind="lost", at_s=at_s, until_s=until_s, worker=0) for at_s, until_s in ((10.0, 12.0), (11.0, 15.0))
-    ]
-
-    async def main(clock: VirtualClock) -> float:
-        plant = cluster(clock, Turns().hidden, (FILL, 1), (DECODE, 1), racks=racks, faults=[*down, *lost])
-        await plant.stage(WorkerId(1), KvRef(EMPTY_CHAIN, 10_000, W0))
-        ended_s = clock.now()
-        list(plant.facts())
-        await clock.sleep_until(14.0)
-        assert plant.read().pools["fill"].active_workers == 0
-        await clock.sleep_until(16.0)
-        pool = plant.read().pools["fill"]
-        assert (pool.active_workers, pool.pending_workers) == (1, 0)
-        assert [(fact.kind, fact.at_s) for fact in plant.facts()] == [("lost", 10.0), ("joined", 15.0)]
-        return ended_s
-
-    # A quarter of a second at full rate, a second at half of it from 4 s on, the rest at full rate again.
-    assert run_virtual(main) == pytest.approx(5.25)
-
-
-def recorded(**changes: Any) -> ConfigurationSpec:
-    return configuration("replay", Role.AGGREGATED, times=None, **changes)
-
-
-@pytest.mark.parametrize(("slots", "ends"), [(None, [3.0, 2.0, 1.0]), (1, [3.0, 5.0, 6.0])])
-def test_recorded_turns_take_their_recorded_time(slots: int | None, ends: list[float]) -> None:
-    async def main(clock: VirtualClock) -> list[float]:
-        turns = Turns()
-        plant = cluster(clock, turns.hidden, (recorded(slots=slots), 1))
-        batch = [turns.make(100, 5, service_s=s) for s in (3.0, 2.0, 1.0)]
-        return [last for _, last in await asyncio.gather(*(fill_and_decode(plant, turn, W0, W0) for turn in batch))]
-
-    assert run_virtual(main) == ends
-
-
-def test_a_recorded_plant_refuses_a_turn_without_a_recorded_time() -> None:
-    async def main(clock: VirtualClock) -> None:
-        turns = Turns()
-        plant = cluster(clock, turns.hidden, (recorded(slots=None), 1))
-        with pytest.raises(SteadyflowError, match="turn 0 has no recorded server time"):
-            await fill_and_decode(plant, turns.make(10, 5), W0, W0)
-
-    run_virtual(main)
-
-
-@pytest.mark.slow
-def test_fill_workers_fed_from_one_line_are_an_m_g_n_queue() -> None:
-    """Mean wait against Erlang's C times the Allen-Cunneen factor (c_a^2 + c_s^2) / 2; exact for M/M/N."""
-    n, rho, count = 4, 0.8, 60_000
-    flat = LinearTimes(base_s=0.0, per_sequence_s=0.0, per_kv_token_s=0.0, per_new_token_s=1e-4)
-    spec = configuration("fill", Role.FILL, times=flat, chunk_tokens=10**9)
-    rng = np.random.default_rng(3)
-    lengths = np.maximum(1, rng.exponential(1000.0, count)).astype(int)
-    mean_s = lengths.mean() * 1e-4
-    at = np.cumsum(rng.exponential(mean_s / (rho * n), count))
-
-    async def main(clock: VirtualClock) -> tuple[float, float]:
-        turns = Turns()
-        plant = cluster(clock, turns.hidden, (spec, n), (DECODE, 1))
-        idle, line, waits = list(range(n)), list[int](), [0.0] * count
-        inside = 0.0
-
-        def serve() -> None:
-            while idle and line:
-                worker, i = idle.pop(), line.pop(0)
-                waits[i] = clock.now() - at[i]
-                fill = plant.fill(WorkerId(worker), turns.make(int(lengths[i]), 1), ANY)
-                fill.add_done_callback(lambda _, worker=worker: (idle.append(worker), serve()))
-
-        for i in range(count):
-            await clock.sleep_until(float(at[i]))
-            inside += n - len(idle)
-            line.append(i)
-            serve()
-        await clock.sleep_until(float(at[-1]) + 100.0)
-        return float(np.mean(waits)), inside / count
-
-    wait, busy = run_virtual(main)
-    load = rho * n
-    tail = load**n / math.factorial(n) / (1 - rho)
-    erlang_c = tail / (sum(load**k / math.factorial(k) for k in range(n)) + tail)
-    assert wait == pytest.approx(erlang_c * mean_s / (n * (1 - rho)), rel=0.08)
-    assert busy == pytest.approx(load, rel=0.02)  # arrivals see time averages, and those are rho N

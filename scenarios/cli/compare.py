@@ -105,17 +105,24 @@ def with_theory(run: RunData, theory: Mapping[str, Any] | None) -> RunData:
 
 
 def show(found: Comparison, out: Path | None) -> Path | None:
-    """Print the table and the expectations; write the page; return its path."""
+    """Print the answer, the tables and the expectations; write the page; return its path."""
+    from scenarios.report.answer import answer
+    from scenarios.report.differences import differences_table
     from scenarios.report.page import write_report
     from scenarios.report.table import verdict_table
     from scenarios.run.load import load as load_run
 
-    seeds = f", mean of {len(found.seeds)} seeds" if len(found.seeds) > 1 else ""
-    terminal().print(verdict_table([own[0] for own in found.summaries.values()], title=found.scenario.title + seeds))
+    count = len(found.seeds)
+    title = found.scenario.title + (f", mean of {count} seeds, ± 95 % interval of the mean" if count > 1 else "")
+    summaries = found.by_candidate()
+    terminal().print(verdict_table(list(summaries.values()), title=title))
+    if count > 1 and len(summaries) > 1:
+        terminal().print(differences_table(found.summaries))
+    terminal().print(answer(list(summaries.values())), soft_wrap=True, highlight=False, markup=False)
     print_checks(found.checks)
     if out is None:
         return None
     runs = [with_theory(load_run(folder), found.summaries[name][0]["theory"]) for name, folder in found.folders.items()]
-    page = write_report(runs, out / "report.html")
+    page = write_report(runs, out / "report.html", [summaries[name] for name in found.folders])
     typer.echo(f"report: {page}")
     return page

@@ -15,6 +15,7 @@ from scenarios.cli.options import LARGEST_SEED, new_folder
 from scenarios.errors import UserError, nearest
 from scenarios.report.terminal import terminal
 from scenarios.run import execute
+from scenarios.run.metrics import NO_WORK
 from scenarios.run.progress import Progress
 from scenarios.schema.load import find, load
 
@@ -84,13 +85,14 @@ def run(
 
 
 def refuse_empty(summary: Any) -> None:
-    """Exit with 1, and why, when a run has retired nothing: such a run shows nothing."""
+    """Exit with 1, and why, when a run has retired nothing, or none of its work lies in the judged window."""
     counts = summary["counts"]
-    if counts["retired"] > 0:
+    if counts["retired"] > 0 and summary["headline"] != NO_WORK:
         return
     where = ", ".join(f"{counts[key]} {key}" for key in ("in_flight", "rejected", "failed") if counts[key])
+    what = "no turn was retired" if counts["retired"] == 0 else f"{NO_WORK}, so no verdict"
     typer.echo(
-        f"steadyflow: {summary['candidate']}: no turn was retired: {counts['arrived']} arrived "
+        f"steadyflow: {summary['candidate']}: {what}: {counts['arrived']} arrived "
         f"({where or 'none is left'}); the run ended: {summary['ended']}",
         err=True,
     )

@@ -55,6 +55,13 @@ class Comparison:
             for check in skipped_expectations(expect.get(name, {}), why)
         ]
 
+    def by_candidate(self) -> dict[str, Summary]:
+        """Return each candidate's summary: of its run, or joined over the seeds with intervals."""
+        return {
+            name: own[0] if len(own) == 1 else {**joined(own), "candidate": name, "theory": own[0].get("theory")}
+            for name, own in self.summaries.items()
+        }
+
     def to_json(self) -> dict[str, Any]:
         """Return the object that `compare --json` prints."""
         first = next(iter(self.summaries.values()))

@@ -1,6 +1,7 @@
 """Join summaries over seeds: numbers to mean and interval, words to counts; and compare them with the expectations.
 
-Intervals are percentile bootstraps of the mean over seeds (2,000 resamples, drawn from a random stream of their own).
+Intervals are Student's t intervals of the mean over seeds (scipy.stats.t; a bootstrap of three seeds covers its 95 %
+only in three cases of four).
 Differences are paired: candidate minus first candidate, seed by seed, so what the seed does to both cancels.
 """
 
@@ -11,12 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from orchestrator.catalogue import HEADLINE
-from orchestrator.rng import stream_key
 from scenarios.schema.expect import Bound, Expectation
 
-RESAMPLES = 2000
 # Shorthand of expectation keys: the verdict on the decode pool stands for the run.
 SHORT = {
     "verdict": f"verdict.{HEADLINE}.verdict",
@@ -26,18 +26,19 @@ SHORT = {
     "cost_ratio": f"verdict.{HEADLINE}.cost.utilization_lost_ratio",
 }
 # Facts of the computer, not of a policy: no difference is taken of them.
+# Numbers that are names: they have no mean.
+LABELS = ("seed",)
 MACHINE = ("cpu_s_by_part", "turns_per_cpu_s", "peak_rss_mb", "seed")
 
 
 def interval(values: Sequence[float]) -> dict[str, Any]:
-    """Return `{"mean", "ci95"}`; the interval is None for a single value."""
+    """Return `{"mean", "ci95"}` with Student's t interval of the mean; the interval is None for a single value."""
     x = np.asarray(values, dtype=float)
+    mean = float(x.mean())
     if len(x) < 2:
-        return {"mean": float(x.mean()), "ci95": None}
-    rng = np.random.default_rng(stream_key(0, "bootstrap"))
-    means = x[rng.integers(0, len(x), (RESAMPLES, len(x)))].mean(axis=1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return {"mean": float(x.mean()), "ci95": [float(low), float(high)]}
+        return {"mean": mean, "ci95": None}
+    half = float(stats.t.ppf(0.975, len(x) - 1) * x.std(ddof=1) / np.sqrt(len(x)))
+    return {"mean": mean, "ci95": [mean - half, mean + half]}
 
 
 def joined(parts: Sequence[Any]) -> Any:
@@ -47,7 +48,7 @@ def joined(parts: Sequence[Any]) -> Any:
         return None
     if isinstance(known[0], Mapping):
         keys = list(dict.fromkeys(key for part in known for key in part))
-        return {key: joined([part.get(key) for part in known]) for key in keys}
+        return {key: _names(known, key) if key in LABELS else joined([part.get(key) for part in known]) for key in keys}
     if isinstance(known[0], bool | str):
         counts = Counter(str(part) for part in known)
         return {"mode": counts.most_common(1)[0][0], "counts": dict(counts)}
@@ -56,6 +57,10 @@ def joined(parts: Sequence[Any]) -> Any:
     if isinstance(known[0], Sequence):
         return list(known[0])
     return known[0]
+
+
+def _names(parts: Sequence[Mapping[str, Any]], key: str) -> list[Any]:
+    return [part.get(key) for part in parts]
 
 
 def numbers(summary: Mapping[str, Any], prefix: str = "") -> dict[str, float]:

@@ -8,7 +8,8 @@ from html import escape
 
 import orjson
 
-from scenarios.report.numbers import NONE, headline, listed, percent, rows, seconds, words
+from scenarios.report.answer import answer
+from scenarios.report.numbers import NONE, percent, rows, seconds, words
 from scenarios.report.panel import Shown
 from scenarios.report.table import BAD, GOOD, tone
 
@@ -22,11 +23,12 @@ HOW = (
 
 
 def top(runs: Sequence[Shown]) -> str:
-    """Return the title, the question, the answer in a sentence and both tables, as HTML."""
+    """Return the title, the question, the answer in a sentence and the tables, as HTML."""
     first = runs[0].run
+    said = answer([s.summary for s in runs], [s.name for s in runs])
     return (
         f"<header><h1>{escape(first.title or first.candidate)}</h1>"
-        f'<p class="question">{escape(first.question)}</p><p id="answer">{_unbroken(answer(runs))}</p></header>'
+        f'<p class="question">{escape(first.question)}</p><p id="answer">{_unbroken(said)}</p></header>'
         f"{_verdicts(runs)}{_by_signal(runs)}"
     )
 
@@ -36,32 +38,8 @@ def _unbroken(text: str) -> str:
     return escape(text).replace(" %", "&nbsp;%")
 
 
-def answer(runs: Sequence[Shown]) -> str:
-    """Say in a sentence how many candidates starve or swing at a cost, and which of the others uses the pool best."""
-    headlines = {s.name: headline(s.run.summary) for s in runs}
-    if len(runs) == 1:
-        return f"{runs[0].name}: {headlines[runs[0].name]}."
-    calm = [s for s in runs if tone(headlines[s.name]) != BAD]
-    bad = len(runs) - len(calm)
-    first = (
-        f"{bad} of {len(runs)} candidates starve, or swing at a cost"
-        if bad
-        else "No candidate starves, or swings at a cost"
-    )
-    used = {s.name: (s.run.summary.get("flow") or {}).get("decode_utilization_ratio") or 0.0 for s in calm}
-    if not calm:
-        return f"{first}."
-    most = percent(max(used.values()))
-    best = [name for name in used if percent(used[name]) == most]  # equal as printed is equal
-    if len(best) == len(runs) > 1:
-        return f"{first}; all keep {most} of the decode pool in use."
-    if len(best) > 1:
-        return f"{first}; of the others, {listed(best)} keep most of the decode pool in use: {most} each."
-    return f"{first}; of the others, {best[0]} keeps most of the decode pool in use: {most} ({headlines[best[0]]})."
-
-
 def _verdicts(runs: Sequence[Shown]) -> str:
-    headings, lines = rows([{**s.run.summary, "candidate": s.name} for s in runs])
+    headings, lines = rows([{**s.summary, "candidate": s.name} for s in runs])
     text = [h in ("candidate", "verdict", "theory") for h in headings]
     head = "".join(f'<th class="{"" if t else "num"}">{escape(h)}</th>' for h, t in zip(headings, text))
     body = []

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 NONE = "–"
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 LEAST_LOSS_SHOWN_RATIO = 0.005  # a smaller loss is not shown, as in a headline
 HEADINGS = (
     "candidate",
@@ -47,7 +49,8 @@ def words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _mean(value: Any) -> float | None:  # a plain number, or what a comparison gives for one
+def mean_of(value: Any) -> float | None:
+    """Return a plain number, or the mean that a comparison gives for one; None where there is none."""
     mean = value.get("mean") if isinstance(value, Mapping) else value
     return None if mean is None else float(mean)
 
@@ -60,10 +63,19 @@ def _spread(value: Any) -> float | None:  # half the width of an interval, where
 
 
 def _ratio(value: Any) -> str:  # as `_mean`
-    mean, spread = _mean(value), _spread(value)
+    mean, spread = mean_of(value), _spread(value)
     if mean is None or spread is None or math.isnan(spread):
         return percent(mean)
     return f"{100 * mean:.1f} ±{100 * spread:.1f} %"
+
+
+def seconds_of_seeds(value: Any) -> str:
+    """Return seconds, with half the width of the interval where there are several seeds."""
+    mean, spread = mean_of(value), _spread(value)
+    if mean is None or spread is None or math.isnan(spread) or spread == 0.0:
+        return seconds(mean)
+    scale, unit = (1e3, "ms") if abs(mean) < 1 else (1.0, "s")
+    return f"{plain(scale * mean)} ±{plain(scale * spread)} {unit}"
 
 
 def _mode(value: Any) -> str:  # a word, or what a comparison gives for one
@@ -74,7 +86,8 @@ def _mode(value: Any) -> str:  # a word, or what a comparison gives for one
     return str(value.get("mode")) if most == total else f"{value.get('mode')} ({most} of {total} seeds)"
 
 
-def _get(summary: Mapping[str, Any], *path: str) -> Any:  # JSON
+def value_in(summary: Mapping[str, Any], *path: str) -> Any:
+    """Return the value at a path of keys in a summary; None where there is none."""
     value: Any = summary
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
@@ -102,28 +115,47 @@ def theory_text(theory: Mapping[str, Any] | None) -> str:
     return ", ".join(parts) or NONE
 
 
+def headlines(summary: Mapping[str, Any]) -> list[str]:
+    """Return the verdict in words, of each seed where there are several; each wording once, the commonest first."""
+    value = summary.get("headline")
+    if isinstance(value, Mapping):
+        counts = value.get("counts") or {}
+        return sorted(counts, key=lambda words: -counts[words])
+    return [] if value is None else [str(value)]
+
+
 def headline(summary: Mapping[str, Any]) -> str:
-    """Return the run's verdict in words."""
-    return _mode(_get(summary, "headline"))
+    """Return the verdict in words; where seeds differ in numbers alone, as in a period, each number as a range."""
+    each = headlines(summary)
+    if len(each) > 1 and len({_NUMBER.sub("#", words) for words in each}) == 1:
+        columns = iter(zip(*(_NUMBER.findall(words) for words in each)))
+        return _NUMBER.sub(lambda _: _range(next(columns)), each[0])
+    return _mode(summary.get("headline"))
+
+
+def _range(values: Sequence[str]) -> str:
+    low, high = min(values, key=float), max(values, key=float)
+    return low if low == high else f"{low}–{high}"
 
 
 def row(summary: Mapping[str, Any]) -> list[str]:
     """Return the cells under `HEADINGS` for one run, or for one candidate of a comparison."""
 
     def pair(name: str) -> str:
-        ends = [_mean(_get(summary, "latency", name, q)) for q in ("p50", "p99")]
-        return NONE if ends == [None, None] else " / ".join(seconds(end) for end in ends)
+        ends = [value_in(summary, "latency", name, q) for q in ("p50", "p99")]
+        known = any(mean_of(end) is not None for end in ends)
+        return " / ".join(seconds_of_seeds(end) for end in ends) if known else NONE
 
     return [
         str(summary.get("candidate", NONE)),
         headline(summary),
-        theory_text(_get(summary, "theory")),
-        _ratio(_get(summary, "flow", "decode_utilization_ratio")),
-        _ratio(_get(summary, "flow", "starved_ratio")),
+        theory_text(value_in(summary, "theory")),
+        _ratio(value_in(summary, "flow", "decode_utilization_ratio")),
+        _ratio(value_in(summary, "flow", "starved_ratio")),
         pair("ttft_s"),
         pair("tpot_s"),
         pair("e2e_s"),
-        _ratio(_get(summary, "goodput", "ratio")),
+        _ratio(value_in(summary, "goodput", "ratio")),
     ]
 
 

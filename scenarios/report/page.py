@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from plotly.offline import get_plotlyjs
 
@@ -48,9 +49,9 @@ _REMOVED = ["zoom2d", "pan2d", "select2d", "lasso2d", "zoomIn2d", "zoomOut2d", "
 CONFIG = {"responsive": True, "displaylogo": False, "modeBarButtonsToRemove": _REMOVED}
 
 
-def page(runs: Sequence[RunData]) -> str:
+def page(runs: Sequence[RunData], joined: Sequence[Mapping[str, Any]] | None = None) -> str:
     """Return the report on these runs as HTML; plotly.js is inlined once, and nothing is fetched."""
-    named = shown(runs)
+    named = shown(runs, joined)
     sections, group = [], ""
     for draw in PANELS:
         panel = draw(named)
@@ -80,9 +81,12 @@ def _section(panel: Panel) -> str:
     )
 
 
-def write_report(runs: Sequence[RunData], path: Path) -> Path:
-    """Write the report and return its path; an older report there is replaced."""
-    html = page(runs)
+def write_report(runs: Sequence[RunData], path: Path, joined: Sequence[Mapping[str, Any]] | None = None) -> Path:
+    """Write the report and return its path; an older report there is replaced.
+
+    `joined` holds each candidate's summary over all seeds, for the answer and the table; None: one run each.
+    """
+    html = page(runs, joined)
     with atomic_write(path) as part:
         part.write_text(html, encoding="utf-8")
     return path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,25 +35,32 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One run with its look."""
+    """One run with its look; `joined` is the summary over all seeds where the run is the first of several."""
 
     run: RunData
     look: Look
+    joined: Mapping[str, Any] | None = None
 
     @property
     def name(self) -> str:
         """The label in every legend and title."""
         return self.look.label
 
+    @property
+    def summary(self) -> Mapping[str, Any]:
+        """The numbers of all seeds where there are several, else the run's."""
+        return self.run.summary if self.joined is None else self.joined
 
-def shown(runs: Sequence[RunData]) -> list[Shown]:
-    """Give every run its look; runs of one name are distinguished by seed, then by number."""
+
+def shown(runs: Sequence[RunData], joined: Sequence[Mapping[str, Any]] | None = None) -> list[Shown]:
+    """Give every run its look, and its summary over all seeds; runs of one name differ by seed, or number."""
     names = [run.candidate for run in runs]
     if len(set(names)) < len(names):
         names = [f"{run.candidate} (seed {run.summary.get('seed', '?')})" for run in runs]
     if len(set(names)) < len(names):
         names = [f"{run.candidate} ({number})" for number, run in enumerate(runs, 1)]
-    return [Shown(run, look(number, name)) for number, (run, name) in enumerate(zip(runs, names))]
+    every: Sequence[Mapping[str, Any] | None] = joined or [None] * len(runs)
+    return [Shown(run, look(number, name), own) for number, (run, name, own) in enumerate(zip(runs, names, every))]
 
 
 def frame(rows: int = 1, cols: int = 1, *, height: int = 300, **options: Any) -> Any:  # plotly publishes no types

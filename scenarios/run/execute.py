@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import platform
 import resource
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from scenarios.build import assemble, conversations, loop_separation, measured, 
 from scenarios.catalogue.verdict import signal_of
 from scenarios.errors import UserError, nearest
 from scenarios.run import logged, metrics
+from scenarios.run.environment import environment
 from scenarios.run.kv import TierWatch, kv_figures
 from scenarios.run.load import load
 from scenarios.run.plant_estimate import estimated_plant
@@ -204,21 +203,28 @@ def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, d
     endless = isinstance(scenario.workload, SaturatedWorkload)
     slots = declared.slots if declared is not None else _mean_slots(data)
     open_loop = isinstance(scenario.workload, PoissonWorkload | StepWorkload | ReplayWorkload)
-    verdicts = judge_run(
-        data.signals,
-        slots=slots,
-        service_per_s=None if declared is None else declared.service_per_s,
-        warmup_s=window_s[0],
-        horizon_s=window_s[1],
-        transit_s=_transit_s(data, window_s) if declared is None else declared.transit_s,
-        inputs={"arrivals": "arrival_per_s"} if open_loop else {},
-        latencies=_latencies(data, window_s),
-        asked=[name for key in scenario.expect.get(candidate.name, {}) if (name := signal_of(key)) is not None],
+    works = metrics.worked(data.signals, window_s)
+    verdicts = (
+        {}
+        if not works
+        else judge_run(
+            data.signals,
+            slots=slots,
+            service_per_s=None if declared is None else declared.service_per_s,
+            warmup_s=window_s[0],
+            horizon_s=window_s[1],
+            transit_s=_transit_s(data, window_s) if declared is None else declared.transit_s,
+            inputs={"arrivals": "arrival_per_s"} if open_loop else {},
+            latencies=_latencies(data, window_s),
+            asked=[name for key in scenario.expect.get(candidate.name, {}) if (name := signal_of(key)) is not None],
+        )
     )
     objectives = {name: metrics.Objective(ttft_s=c.ttft_s, tpot_s=c.tpot_s) for name, c in scenario.classes.items()}
     summary = metrics.summarize(
         data.turns, data.signals, window_s=window_s, endless_work=endless, objectives=objectives
     )
+    if not works:
+        summary["flow"] = {**summary["flow"], "fed": None}
     record = window_of(data.signals, *window_s)
     flow = flow_of(column(record, HEADLINE, 1.0), column(record, "backlog_turns_min", 1.0))
     judge_cpu_s = time.process_time() - began
@@ -226,12 +232,13 @@ def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, d
     gpus = plants.gpus_by_configuration(scenario)
     facts = measured.measured_facts(scenario)
     worker_seconds = ended.notes.get("worker_seconds") or {"decode": end_s}
-    full_summary = {
+    word = metrics.NO_WORK if not works else headline(verdicts, flow_word(flow, endless_work=endless))
+    full_summary: dict[str, Any] = {
         "candidate": candidate.name,
         "scenario": scenario.title,
         "seed": seed,
         "verdict": {name: verdict.to_json() for name, verdict in verdicts.items()},
-        "headline": headline(verdicts, flow_word(flow, endless_work=endless)),
+        "headline": word,
         **summary,
         "gpu_hours": metrics.gpu_hours({k: v for k, v in worker_seconds.items() if k in gpus}, gpus),
         "reconfigurations": ended.notes.get("reconfigurations"),
@@ -239,7 +246,11 @@ def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, d
         "measured": estimated_plant(data.turns, data.signals, window_s),
         "pools": swing(data.signals, window_s, verdicts),
         "stranded": None if ended.pools is None else stranded(*ended.pools, data.signals, window_s),
-        "warnings": [*loop_separation.warnings(scenario, candidate), *measured.extrapolation_warnings(facts)],
+        "warnings": [
+            *loop_separation.warnings(scenario, candidate),
+            *measured.extrapolation_warnings(facts),
+            *([] if works else [metrics.no_work(window_s, summary)]),
+        ],
         "trace": ended.trace,
         "cpu_s_by_part": {"span": ended.cpu_s, "verdict": judge_cpu_s},
         "turns_per_cpu_s": retired / ended.cpu_s if ended.cpu_s > 0.0 else None,
@@ -256,18 +267,6 @@ def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, d
         "environment": environment(),
     }
     return replace(data, verdicts=verdicts, summary=full_summary, meta=meta, scenario_toml=to_toml(scenario))
-
-
-def environment() -> dict[str, str]:
-    """Return the versions of Python and of the packages."""
-    packages = ("steadyflow", "numpy", "scipy", "pandas", "pyarrow")
-    versions = {"python": platform.python_version()}
-    for name in packages:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            versions[name] = "not installed"
-    return versions
 
 
 def _mean_slots(data: RunData) -> float:

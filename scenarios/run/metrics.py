@@ -25,6 +25,8 @@ Window = tuple[float, float]
 STARVED_BELOW_RATIO, STARVED_SHARE_RATIO, FULL_RATIO = 0.9, 0.05, 0.95
 QUANTILES = {"p50": 0.50, "p90": 0.90, "p99": 0.99}
 ENDS = ("rejected", "failed")
+NO_WORK = "no work in the judged window"
+"""The headline of a run whose window held nothing to judge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,7 @@ def summarize(
     endless_work
         The workload keeps turns waiting by construction, so the admission queue says nothing about the pool.
     objectives
-        By class; a class that is not named has no objective, and every retired turn of it counts as good.
+        By class; a class that is not named has no objective, and its turns count in no goodput.
     """
     objectives = objectives or {}
     # As categories, a million turns are compared by number.
@@ -174,21 +176,41 @@ def _within(times: pd.Series[float], window_s: Window) -> NDArray[np.bool_]:
 def goodput(turns: pd.DataFrame, window_s: Window, objectives: Mapping[str, Objective]) -> dict[str, float | None]:
     """Return the share, and the rate, of turns ended in the window that met their class's objectives.
 
-    A rejected or failed turn has missed. TTFT counts from arrival; a single-token answer has no TPOT to miss.
+    A rejected or failed turn has missed. TTFT counts from arrival; a single-token answer has no TPOT to miss. Turns of
+    a class without an objective do not count; where no turn has one, there is no goodput.
     """
     span = window_s[1] - window_s[0]
-    if not len(turns) or span <= 0:
+    promised = {name: one for name, one in objectives.items() if (one.ttft_s, one.tpot_s) != (None, None)}
+    if not len(turns) or span <= 0 or not promised:
         return {"ratio": None, "turns_per_s": None}
-    ended = _within(turns["ended_s"], window_s)
+    counted = np.zeros(len(turns), dtype=bool)
     good = _is(turns["outcome"], "retired")
     times = turn_latencies(turns)
-    for name, objective in objectives.items():
+    for name, objective in promised.items():
         of_class = _is(turns["class"], name)
+        counted |= of_class
         for limit_s, taken_s in ((objective.ttft_s, times["ttft_s"]), (objective.tpot_s, times["tpot_s"])):
             if limit_s is not None:
                 good &= ~(of_class & (taken_s > limit_s))
-    met = int((good & ended).sum())
-    return {"ratio": met / int(ended.sum()) if ended.any() else None, "turns_per_s": met / span}
+    counted &= _within(turns["ended_s"], window_s)
+    met = int((good & counted).sum())
+    return {"ratio": met / int(counted.sum()) if counted.any() else None, "turns_per_s": met / span}
+
+
+def worked(signals: pd.DataFrame, window_s: Window) -> bool:
+    """Tell whether the window held any work: a turn that arrived, waited, was inside or retired."""
+    inside, _ = bins_inside(signals, window_s)
+    columns = [f"{row.name}_max" for row in LEVELS if row.unit == "turns"] + list(RATES.values())
+    return any(bool((signals[name].to_numpy(dtype=float)[inside] > 0.0).any()) for name in columns if name in signals)
+
+
+def no_work(window_s: Window, summary: Mapping[str, Any]) -> str:
+    """Say why a run without work in its window has no verdict."""
+    return (
+        f"no turn arrived, waited or ran in the judged window, {window_s[0]:.6g} s to {window_s[1]:.6g} s "
+        f"({summary['counts']['arrived']:g} arrived in the whole run); a trace that ends before the window, or begins "
+        "after it, shows nothing: change horizon_s and warmup_s"
+    )
 
 
 def counts(turns: pd.DataFrame) -> dict[str, int]:

@@ -20,7 +20,6 @@ from typer.testing import CliRunner
 from scenarios.cli.report import report
 from scenarios.errors import UserError
 from scenarios.report import perfetto
-from scenarios.report.header import answer
 from scenarios.report.numbers import percent, rows, seconds
 from scenarios.report.page import page
 from scenarios.report.panel import shown
@@ -255,19 +254,6 @@ def test_the_timeline_draws_the_turns_of_its_workers() -> None:
     inside = int(((own["joined_s"] <= at) & ~(own["ended_s"] <= at)).sum())
     drawn = int(((found[-1].begins <= at) & (found[-1].ends > at)).sum())
     assert drawn <= inside <= found[-1].depth
-
-
-def test_the_answer_counts_who_swings_and_names_the_best_of_the_rest(runs: list[RunData]) -> None:
-    said = answer(shown(runs))
-    assert said.startswith("1 of 2 candidates starve, or swing at a cost; of the others, predictive_buffer keeps most")
-    assert answer(shown(runs[:1])).startswith("retirement_gate: limit cycle, period 3")
-
-
-def test_the_answer_names_both_of_two_equals(runs: list[RunData]) -> None:
-    twin = replace(runs[1], candidate="twin", summary={**runs[1].summary, "candidate": "twin"})
-    said = answer(shown([*runs, twin]))
-    assert "of the others, predictive_buffer and twin keep most of the decode pool in use: " in said
-    assert said.endswith("% each.")
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])

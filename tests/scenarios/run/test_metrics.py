@@ -136,17 +136,28 @@ def test_the_summary_and_the_verdict_agree_on_the_flow(relay: bool, endless: boo
     assert mine["fed"] == verdict_flow.flow_word(theirs, endless_work=endless)
 
 
-def test_a_rejected_turn_has_missed_and_an_unnamed_class_promises_nothing() -> None:
+def test_a_rejected_turn_has_missed_and_a_class_without_objective_does_not_count() -> None:
     table = turns(
         [{}, {"outcome": "rejected:overload", "filled_s": math.nan, "joined_s": math.nan}, {"class": "batch"}]
     )
-    assert metrics.goodput(table, (0.0, 20.0), {})["ratio"] == pytest.approx(2 / 3)
-    strict = {"chat": Objective(ttft_s=1.9)}
-    assert metrics.goodput(table, (0.0, 20.0), strict) == {"ratio": pytest.approx(1 / 3), "turns_per_s": 1 / 20}
-    assert metrics.goodput(table, (0.0, 20.0), {"chat": Objective(tpot_s=0.9)})["ratio"] == pytest.approx(1 / 3)
-    assert metrics.goodput(table, (0.0, 20.0), {"chat": Objective(ttft_s=2.0, tpot_s=1.0)})["ratio"] == pytest.approx(
-        2 / 3
-    )
+    strict = {"chat": Objective(ttft_s=1.9), "batch": Objective()}
+    assert metrics.goodput(table, (0.0, 20.0), strict) == {"ratio": 0.0, "turns_per_s": 0.0}
+    assert metrics.goodput(table, (0.0, 20.0), {"chat": Objective(tpot_s=0.9)})["ratio"] == 0.0
+    met = metrics.goodput(table, (0.0, 20.0), {"chat": Objective(ttft_s=2.0, tpot_s=1.0)})
+    assert met == {"ratio": pytest.approx(1 / 2), "turns_per_s": 1 / 20}
+
+
+@pytest.mark.parametrize("objectives", [{}, {"chat": Objective(), "batch": Objective()}])
+def test_goodput_without_an_objective_is_absent(objectives: dict[str, Objective]) -> None:
+    assert metrics.goodput(turns([{}]), (0.0, 20.0), objectives) == {"ratio": None, "turns_per_s": None}
+
+
+def test_a_window_in_which_nothing_arrives_waits_or_runs_holds_no_work() -> None:
+    record = bins([0.5, 0.5, 0.0, 0.0], [0.0] * 4)
+    idle = record.assign(**{name: 0.0 for name in record if name != "t_s"})
+    assert metrics.worked(record, (0.0, 4.0))
+    assert not metrics.worked(idle, (0.0, 4.0))
+    assert not metrics.worked(idle.iloc[:0], (5.0, 5.0))
 
 
 def test_the_relay_starves_and_the_paced_door_does_not() -> None:

@@ -59,7 +59,7 @@ def shown(runs: Sequence[RunData], joined: Sequence[Mapping[str, Any]] | None = 
         names = [f"{run.candidate} (seed {run.summary.get('seed', '?')})" for run in runs]
     if len(set(names)) < len(names):
         names = [f"{run.candidate} ({number})" for number, run in enumerate(runs, 1)]
-    every: Sequence[Mapping[str, Any] | None] = joined or [None] * len(runs)
+    every = joined if joined is not None else tuple(None for _ in runs)
     return [Shown(run, look(number, name), own) for number, (run, name, own) in enumerate(zip(runs, names, every))]
 
 

@@ -232,13 +232,12 @@ def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, d
     gpus = plants.gpus_by_configuration(scenario)
     facts = measured.measured_facts(scenario)
     worker_seconds = ended.notes.get("worker_seconds") or {"decode": end_s}
-    word = metrics.NO_WORK if not works else headline(verdicts, flow_word(flow, endless_work=endless))
     full_summary: dict[str, Any] = {
         "candidate": candidate.name,
         "scenario": scenario.title,
         "seed": seed,
         "verdict": {name: verdict.to_json() for name, verdict in verdicts.items()},
-        "headline": word,
+        "headline": headline(verdicts, flow_word(flow, endless_work=endless)) if works else metrics.NO_WORK,
         **summary,
         "gpu_hours": metrics.gpu_hours({k: v for k, v in worker_seconds.items() if k in gpus}, gpus),
         "reconfigurations": ended.notes.get("reconfigurations"),
@@ -246,11 +245,7 @@ def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, d
         "measured": estimated_plant(data.turns, data.signals, window_s),
         "pools": swing(data.signals, window_s, verdicts),
         "stranded": None if ended.pools is None else stranded(*ended.pools, data.signals, window_s),
-        "warnings": [
-            *loop_separation.warnings(scenario, candidate),
-            *measured.extrapolation_warnings(facts),
-            *([] if works else [metrics.no_work(window_s, summary)]),
-        ],
+        "warnings": [*_warnings(scenario, candidate, facts), *metrics.idle(works, window_s, summary)],
         "trace": ended.trace,
         "cpu_s_by_part": {"span": ended.cpu_s, "verdict": judge_cpu_s},
         "turns_per_cpu_s": retired / ended.cpu_s if ended.cpu_s > 0.0 else None,
@@ -267,6 +262,10 @@ def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, d
         "environment": environment(),
     }
     return replace(data, verdicts=verdicts, summary=full_summary, meta=meta, scenario_toml=to_toml(scenario))
+
+
+def _warnings(scenario: Scenario, candidate: Candidate, facts: Any) -> list[str]:  # Any: as `measured` gives it
+    return [*loop_separation.warnings(scenario, candidate), *measured.extrapolation_warnings(facts)]
 
 
 def _mean_slots(data: RunData) -> float:

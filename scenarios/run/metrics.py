@@ -204,13 +204,15 @@ def worked(signals: pd.DataFrame, window_s: Window) -> bool:
     return any(bool((signals[name].to_numpy(dtype=float)[inside] > 0.0).any()) for name in columns if name in signals)
 
 
-def no_work(window_s: Window, summary: Mapping[str, Any]) -> str:
-    """Say why a run without work in its window has no verdict."""
-    return (
+def idle(works: bool, window_s: Window, summary: Mapping[str, Any]) -> list[str]:
+    """Say why a run without work in its window has no verdict; nothing where there was work."""
+    if works:
+        return []
+    return [
         f"no turn arrived, waited or ran in the judged window, {window_s[0]:.6g} s to {window_s[1]:.6g} s "
         f"({summary['counts']['arrived']:g} arrived in the whole run); a trace that ends before the window, or begins "
         "after it, shows nothing: change horizon_s and warmup_s"
-    )
+    ]
 
 
 def counts(turns: pd.DataFrame) -> dict[str, int]:

@@ -148,6 +148,15 @@ class Bins:
         levels = [name for recorded in self._levels.values() for name, _ in recorded]
         return [T_S, *(column for name in levels for column in level_columns(name)), *self._after]
 
+    def take(self) -> dict[str, array[float]]:
+        """Return the columns of the bins closed since the last call, and forget these bins."""
+        columns = self.columns()
+        for rows in (self._rows, *self._messages):
+            if rows is not None:
+                rows.first, rows.flat = 0, array("d")
+        self._count = 0
+        return columns
+
     def columns(self) -> dict[str, array[float]]:
         """Return every column, in the order in which they were first measured; what never was is left out."""
         columns = {} if self._rows is None else self._rows.columns()

@@ -87,6 +87,10 @@ class Loops:
             return None
         return self._commands.get(CASCADE[CASCADE.index(slot) - 1])
 
+    def commands(self) -> dict[Slot, dict[str, object]]:
+        """Return the fields that each loop's last command sets."""
+        return {slot: set_fields(command) for slot, command in self._commands.items()}
+
     async def run(self, spec: LoopSpec) -> None:
         """Run one loop for ever."""
         cadence = spec.law.cadence

@@ -33,7 +33,7 @@ class Sink(Protocol):
         ...
 
     def signals(self, columns: Mapping[str, Sequence[float]]) -> None:
-        """Take every bin of the run, once, at its end."""
+        """Take the bins of the run at its end; where it was flushed before, those since."""
         ...
 
     def event(self, event: Mapping[str, object]) -> None:
@@ -102,6 +102,13 @@ class Recorder:
             columns = {name: np.ascontiguousarray(table[name]) for name in _ROW_TYPE.names or ()}
             self._sink.turns(columns, self._classes, list(self._outcomes))
             self._rows = bytearray()
+
+    def flush(self) -> None:
+        """Hand over what is there so far, for a run whose record grows without end."""
+        self._flush()
+        columns = self._bins.take()
+        if columns:
+            self._sink.signals(columns)
 
     def event(self, kind: str, at_s: float, **what: object) -> None:
         """Record one decision."""

@@ -31,6 +31,7 @@ from plant.kv.tiered import TieredStore
 from plant.kv_staging import KvStaging
 from plant.pending_work import failed_future
 from plant.workers.aggregated import AggregatedBatch
+from plant.workers.decode import ContinuousBatch
 from plant.workers.fill import chunk_spans_s
 from plant.workers.job import FETCHING, OVER, Job
 from plant.workers.pool_counters import set_caps
@@ -211,6 +212,11 @@ class Cluster:
         return new(
             PlantReading, (now, pools, tiers.tier_readings(lambda: hbm(pools, tiers.spec)), tiers.reuse_readings())
         )
+
+    def generated(self, worker: WorkerId, now_s: float) -> tuple[list[tuple[TurnId, int]], float | None]:
+        """Return the tokens after its first that each turn in the worker's batch has by now, and when the next come."""
+        engine = self._nodes[worker].engine
+        return engine.generated(now_s) if isinstance(engine, ContinuousBatch) else ([], None)
 
     def totals(self) -> dict[str, float]:
         """Return sums since the start: prompt tokens, the stored part, bytes staged, late facts, overflows."""

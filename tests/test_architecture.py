@@ -36,7 +36,7 @@ LAYERS = (
     ("report",),
     ("leaderboard",),
     ("suite",),
-    ("api", "calibrate", "compare", "sweep", "judge", "analyze", "identify", "plan", "demo", "testing"),
+    ("api", "calibrate", "compare", "sweep", "judge", "analyze", "identify", "plan", "serve", "demo", "testing"),
     ("run", "conformance", "trace"),
     ("verdict",),
     ("build",),

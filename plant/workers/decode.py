@@ -114,6 +114,25 @@ class ContinuousBatch(BatchSlots):
         self._next_times = times
         self._replan(self._clock.now())
 
+    def generated(self, now: float) -> tuple[list[tuple[TurnId, int]], float | None]:
+        """Return the tokens that each member has generated here and before, and when the next step ends.
+
+        None: no step is under way, or the one that ends now has not been closed yet.
+        """
+        if self._entry is None or not self._step_s:
+            return [], None
+        size, start_s, steps = len(self._members), self._segment_start_s, self._segment_steps
+        if self._forming:
+            done, next_s = 0, None
+        elif self._chunk_s:  # one pass, which a chunk shares
+            done, next_s = 0, start_s + self._step_s
+        else:
+            done = min(self.times.steps_within(size, self._kv, now - start_s), steps)
+            next_s = start_s + self.times.span_s(size, self._kv, done + 1) if done < steps else None
+        step = self.step + done
+        members = [(job.turn_id, job.generated_tokens + step - job.joined_step) for _, _, job in self._members]
+        return members, next_s
+
     def close(self) -> list[Job]:
         """Stop at once; return the jobs that were here, with what they had generated."""
         if self._entry is not None:

@@ -7,7 +7,7 @@ import math
 from orchestrator.admission import AdmissionLimits, ClassSpec
 from orchestrator.clock import Clock
 from orchestrator.orchestrator import Orchestrator, OrchestratorSpec
-from orchestrator.ports import Source
+from orchestrator.ports import Plant, Source
 from orchestrator.reconfigure import ReconfigureSpec
 from orchestrator.recorder import Sink
 from orchestrator.telemetry import TelemetrySpec
@@ -67,17 +67,29 @@ def orchestrator(
         A part cannot be built as its table says; the line names the scenario's file and the key.
     """
     with scenario.blamed():
-        return _joined(_own(scenario, candidate), candidate, seed, clock, sink)
+        own = with_own_tables(scenario, candidate)
+        truths = HiddenTurns()
+        source = workloads.source(own, seed, clock, truths)
+        plant = plants.plant(own, clock, truths, seed)
+        return joined(own, candidate, seed, clock, sink, source, plant, plant), source
 
 
-def _joined(
-    scenario: Scenario, candidate: Candidate, seed: int, clock: Clock, sink: Sink
-) -> tuple[Orchestrator, Source]:
-    truths = HiddenTurns()
-    source = workloads.source(scenario, seed, clock, truths)
+def joined(
+    scenario: Scenario,
+    candidate: Candidate,
+    seed: int,
+    clock: Clock,
+    sink: Sink,
+    source: Source,
+    plant: Plant,
+    recorded: Plant,
+) -> Orchestrator:
+    """Join a source, a plant and one candidate's laws; the gauges of the plant `recorded` go to the record.
+
+    `recorded` is the plant itself, or the one that it passes its calls on to.
+    """
     make = laws.router_maker(candidate.routing)
     routers = range(scenario.dispatch.routers)
-    plant = plants.plant(scenario, clock, truths, seed)
     assembled = Orchestrator(
         clock,
         spec(scenario, seed),
@@ -88,14 +100,14 @@ def _joined(
         [make() for _ in routers],
         sink,
     )
-    if isinstance(plant, Cluster):
-        watch_pools(assembled.recorder, plant.pools)
-        if plant.tiers is not None:
-            watch_tiers(assembled.recorder, plant.tiers)
-    return assembled, source
+    if isinstance(recorded, Cluster):
+        watch_pools(assembled.recorder, recorded.pools)
+        if recorded.tiers is not None:
+            watch_tiers(assembled.recorder, recorded.tiers)
+    return assembled
 
 
-def _own(scenario: Scenario, candidate: Candidate) -> Scenario:
+def with_own_tables(scenario: Scenario, candidate: Candidate) -> Scenario:
     """Return the scenario with the candidate's own division of the racks, limits and buffer, where it has them."""
     for part in ("reconfigure", "ready"):
         if getattr(candidate, part) is not None:

@@ -14,6 +14,7 @@ from scenarios.schema.kv import KvPart, ServedTier, Tier
 from scenarios.schema.plants import Rack
 from scenarios.schema.scenario import Scenario
 from scenarios.schema.trace_workloads import MixtureWorkload, Played, ReplayWorkload
+from scenarios.schema.workloads import RequestsWorkload
 
 GB_HOUR = 1e9 * 3600.0
 NO_TRACE_BLOCK_TOKENS = 64
@@ -84,6 +85,8 @@ def kv_spec(part: KvPart, racks: Sequence[Rack], scenario: Scenario) -> KvSpec:
 def _blocks_and_context(scenario: Scenario) -> tuple[int, float]:
     """Return the workload's block and its median prompt, in tokens; 0: it has no contexts."""
     workload = scenario.workload
+    if isinstance(workload, RequestsWorkload):
+        return workload.block_tokens, 0.0
     parts = workload.parts.values() if isinstance(workload, MixtureWorkload) else [workload]
     played = [prepared(one.conversations) for one in parts if isinstance(one, Played | ReplayWorkload)]
     sizes = sorted({script.block_tokens for one in played for script in one.scripts})

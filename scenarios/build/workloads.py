@@ -13,6 +13,7 @@ from scenarios.schema.workloads import (
     ClassShare,
     LengthLaw,
     PoissonWorkload,
+    RequestsWorkload,
     SaturatedWorkload,
     StepWorkload,
     Synthetic,
@@ -23,6 +24,10 @@ from scenarios.workloads.synthetic import ClassMix, Lengths, Poisson, Saturated,
 def source(scenario: Scenario, seed: int, clock: Clock, truths: HiddenTurns) -> Source:
     """Return the scenario's source of turns."""
     part = scenario.workload
+    if isinstance(part, RequestsWorkload):
+        raise UserError(
+            'workload.kind "requests": they come over HTTP, by `steadyflow serve`; no simulation plays them'
+        )
     if not isinstance(part, Synthetic):
         return trace_workloads.source(part, scenario, seed, clock, truths)
     factory = TurnFactory(seed, part.kind, mixes(part, list(scenario.classes)), truths)

@@ -19,8 +19,10 @@ from scenarios.cli import (
     leaderboard,
     library,
     plan,
+    recover,
     report,
     run,
+    serve,
     suite,
     sweep,
     trace,
@@ -44,6 +46,8 @@ app = typer.Typer(
 )
 app.command()(logs(demo.demo))
 app.command()(logs(run.run))
+app.command()(logs(serve.serve))
+app.command()(recover.recover)
 app.command()(logs(compare.compare))
 app.command()(report.report)
 app.command()(logs(analyze.analyze))

@@ -26,6 +26,7 @@ from scenarios.run import logged, metrics
 from scenarios.run.environment import environment
 from scenarios.run.kv import TierWatch, kv_figures
 from scenarios.run.load import load
+from scenarios.run.notes import notes_of
 from scenarios.run.plant_estimate import estimated_plant
 from scenarios.run.pools import PoolWatch, Times, stranded, swing
 from scenarios.run.progress import Progress, watch
@@ -109,11 +110,11 @@ def _recorded(
     if out is None:
         memory = MemorySink()
         ended = _simulate(scenario, chosen, seed, memory, rate, progress)
-        return Run(_judged(scenario, chosen, seed, ended, memory.data(name, scenario.title, scenario.question)))
+        return Run(judged(scenario, chosen, seed, ended, memory.data(name, scenario.title, scenario.question)))
     with RunFolder(out) as folder:
         ended = _simulate(scenario, chosen, seed, FolderSink(folder), rate, progress)
         raw = folder.read_back(name, scenario.title, scenario.question)
-        data = _judged(scenario, chosen, seed, ended, raw)
+        data = judged(scenario, chosen, seed, ended, raw)
         folder.finish(
             candidate=name,
             title=data.title,
@@ -155,23 +156,7 @@ def _simulate(
         start = time.process_time()
         why = await orchestrator.run()
         ended = Ended(why, clock.now(), time.process_time() - start, conversations.facts(scenario))
-        ended.notes = {
-            "conservation": orchestrator.ledger.equation(),
-            "control_ticks": orchestrator.loops.ticks,
-            "samples_dropped": orchestrator.telemetry.dropped,
-            "reconfigurations": {
-                "count": orchestrator.lifecycle.flips,
-                "flaps": orchestrator.lifecycle.flaps,
-                "reversals": orchestrator.lifecycle.reversals,
-                "refused": orchestrator.lifecycle.refused,
-                "rolled_back": orchestrator.lifecycle.rolled_back,
-                "drain_s": orchestrator.lifecycle.drain_s,
-                "dead_s": orchestrator.lifecycle.dead_s,
-                "moved_turns": orchestrator.drainer.moved_turns,
-                "refilled_turns": orchestrator.drainer.refilled_turns,
-            },
-            "worker_seconds": orchestrator.registry.seconds(),
-        }
+        ended.notes = notes_of(orchestrator)
         if isinstance(source, Counted):
             ended.notes["workload"] = source.statistics()
         ended.kv = None if tier_watch is None else tier_watch.gained()
@@ -194,8 +179,8 @@ def _simulate(
         raise UserError(f"times: {error}") from None
 
 
-def _judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, data: RunData) -> RunData:
-    """Add verdicts, summary and manifest to a raw record."""
+def judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, data: RunData) -> RunData:
+    """Return a raw record with its verdicts, summary and manifest."""
     declared = plants.declared(scenario)
     end_s = min(ended.end_s, scenario.horizon_s)
     window_s = (min(scenario.warmup_s, end_s), end_s)

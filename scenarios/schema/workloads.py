@@ -82,5 +82,21 @@ class StepWorkload(Synthetic):
         return self
 
 
+class RequestsWorkload(ScenarioTable):
+    """Requests over HTTP, which `steadyflow serve` takes; no simulated run can play them.
+
+    `model`: the name under which they ask for it. `output_tokens`: length of an answer where the request states none.
+    `block_tokens`: the prefix of a prompt is kept in blocks of so many. `tokenizer`: path of a tokenizer.json (None: a
+    token is a word between white space). `service_class`: the class of their turns (None: the first).
+    """
+
+    kind: Literal["requests"]
+    model: Annotated[str, Field(min_length=1)] = "sim-model"
+    output_tokens: Count = 128
+    block_tokens: Count = 16
+    tokenizer: str | None = None
+    service_class: str | None = None
+
+
 SyntheticWorkload = SaturatedWorkload | PoissonWorkload | StepWorkload
-Workload = Annotated[SyntheticWorkload | Traffic, Field(discriminator="kind")]
+Workload = Annotated[SyntheticWorkload | Traffic | RequestsWorkload, Field(discriminator="kind")]

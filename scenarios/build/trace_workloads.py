@@ -72,7 +72,6 @@ def _single(name: str, part: Single, scenario: Scenario, seed: int, run: _Run) -
                 sessions=part.sessions,
                 tree_idle_cap_s=part.tree_idle_cap_s,
                 system_idle_cap_s=part.system_idle_cap_s,
-                global_scope=ready.is_global,
             )
         case schema.ReplayWorkload():
             rows = time_line(
@@ -103,7 +102,6 @@ def _lanes(name: str, part: schema.LanesWorkload, stage: SourceContext, ready: P
         ramp_s=part.ramp_s,
         recycle=part.recycle,
         order=part.order,
-        global_scope=ready.is_global,
     )
 
 

@@ -15,21 +15,40 @@ from numpy.typing import NDArray
 WIDTHS_S = (1.0, 10.0, 60.0)
 
 
+def _sums(t_s: NDArray[np.float64], weights: NDArray[np.float64], width_s: float) -> tuple[float, float] | None:
+    """Return mean and variance of the weights summed in bins from the first stamp; None below two bins.
+
+    Only bins that the span fills count: a last bin that is mostly beyond the last stamp would look like a lull. Empty
+    bins are counted without being held, so a span of years costs no memory.
+    """
+    if not len(t_s):
+        return None
+    since_s = t_s - t_s.min()
+    bins = np.floor(since_s.max() / width_s)
+    if bins < 2:
+        return None
+    number = np.floor(since_s / width_s)
+    inside = number < bins
+    _, which = np.unique(number[inside], return_inverse=True)
+    sums = np.bincount(which, weights=weights[inside])
+    mean = float(sums.sum() / bins)
+    return mean, max(0.0, float((sums**2).sum() / bins) - mean**2)
+
+
 def dispersion(t_s: NDArray[np.float64], width_s: float) -> float | None:
     """Return Var / mean of the counts in bins of this width from the first stamp to the last; None below two bins."""
-    bins = ((t_s - t_s.min()) / width_s).astype(np.int64) if len(t_s) else np.zeros(0, dtype=np.int64)
-    counts = np.bincount(bins)
-    return float(counts.var() / counts.mean()) if len(counts) >= 2 else None
+    moments = _sums(t_s, np.ones(len(t_s)), width_s)
+    return moments[1] / moments[0] if moments and moments[0] > 0.0 else None
 
 
 def token_dispersion(t_s: NDArray[np.float64], tokens: NDArray[np.int64], width_s: float) -> float | None:
     """Return the dispersion of tokens in bins of this width, over that of Poisson requests of the same sizes."""
     total = float(tokens.sum())
-    if len(t_s) == 0 or total <= 0.0:
+    moments = _sums(t_s, tokens.astype(np.float64), width_s)
+    if moments is None or total <= 0.0 or moments[0] <= 0.0:
         return None
-    sums = np.bincount(((t_s - t_s.min()) / width_s).astype(np.int64), weights=tokens)
     lump = float((tokens.astype(np.float64) ** 2).sum() / total)
-    return float(sums.var() / sums.mean() / lump) if len(sums) >= 2 else None
+    return moments[1] / moments[0] / lump
 
 
 def gap_cv(t_s: NDArray[np.float64]) -> float | None:

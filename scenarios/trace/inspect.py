@@ -16,6 +16,7 @@ from scenarios.trace import bursts, labels
 from scenarios.workloads import derive
 from scenarios.workloads.blocks import SeenBlocks, count
 from scenarios.workloads.corpus import STARTERS, STOPS, Conversation, Corpus, Stream
+from scenarios.workloads.readers.plausible import grain_s, shared_stamps
 
 PERCENTILES = (5, 25, 50, 75, 95, 99)
 TOOL, HUMAN = STARTERS.index("tool"), STARTERS.index("human")
@@ -64,7 +65,8 @@ def inspect(corpus: Corpus) -> dict[str, Any]:
             if stream.relation != "independent":
                 drops += len(labels.large_drops(stream))
     streams = [stream for conversation in corpus.conversations for stream in conversation.streams]
-    stamps = _stamps(corpus)
+    stamps = shared_stamps(corpus)
+    doubts = [f"{entry.kind}: {entry.done}" for entry in corpus.repairs.entries.values() if entry.doubt]
     return {
         "name": corpus.name,
         "format": corpus.format,
@@ -81,7 +83,7 @@ def inspect(corpus: Corpus) -> dict[str, Any]:
         "new_tokens": _new_tokens(columns, sources, events, drops),
         "arrivals": _arrivals(corpus, stamps, columns),
         "repairs": corpus.repairs.rows(),
-        "warnings": [w for w in (bursts.idle_start_warning(stamps) if stamps is not None else None,) if w],
+        "warnings": [*([idle] if stamps is not None and (idle := bursts.idle_start_warning(stamps)) else []), *doubts],
     }
 
 
@@ -193,14 +195,6 @@ def _new_tokens(columns: _Columns, sources: Counter[str], events: Counter[str], 
     }
 
 
-def _stamps(corpus: Corpus) -> NDArray[np.float64] | None:
-    """Return all starts on the clock that the conversations share, or None where there is no shared clock."""
-    if any(c.start_s is None for c in corpus.conversations):
-        return None
-    starts = [s.t_s + (c.start_s or 0.0) for c in corpus.conversations for s in c.streams]
-    return np.concatenate(starts)
-
-
 def _arrivals(corpus: Corpus, stamps: NDArray[np.float64] | None, columns: _Columns) -> dict[str, Any]:
     """Return rates and dispersions: on the shared clock, else medians over conversations on their own clocks."""
     if stamps is not None:
@@ -211,6 +205,7 @@ def _arrivals(corpus: Corpus, stamps: NDArray[np.float64] | None, columns: _Colu
             "clock": "shared",
             "span_s": span_s,
             "rate_per_s": (len(stamps) - 1) / span_s if span_s > 0.0 else None,
+            "grain_s": grain_s(stamps),
             "gap_cv": bursts.gap_cv(stamps),
             "zero_gap_ratio": float((gaps == 0.0).mean()) if len(gaps) else 0.0,
             "dispersion": {f"{w:g}s": bursts.dispersion(stamps, w) for w in bursts.WIDTHS_S},

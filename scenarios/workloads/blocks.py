@@ -8,7 +8,7 @@ holds a prompt's longest leading run of ids already seen in the naming scope.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -145,5 +145,30 @@ class SeenBlocks:
             self._firsts[low:high] = [first]
             self._ends[low:high] = [end]
 
+    def runs(self) -> Iterator[Run]:
+        """Yield the ids as runs, in order."""
+        for first, end in zip(self._firsts, self._ends):
+            yield first, end - first
+
     def __len__(self) -> int:
         return sum(self._ends) - sum(self._firsts)
+
+
+def in_several(groups: Iterable[Iterable[Iterable[Run]]]) -> SeenBlocks:
+    """Return the ids that occur in more than one group of chains (such as the prompts of a conversation)."""
+    edges: list[tuple[int, int]] = []
+    for chains in groups:
+        own = SeenBlocks()
+        for chain in chains:
+            own.add(chain)
+        for first, blocks in own.runs():
+            edges.append((first, 1))
+            edges.append((first + blocks, -1))
+    edges.sort()
+    shared, holders, since = SeenBlocks(), 0, 0
+    for at, step in edges:
+        if holders >= 2 and at > since:
+            shared.add([(since, at - since)])
+        holders += step
+        since = at
+    return shared

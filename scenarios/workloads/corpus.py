@@ -63,7 +63,7 @@ class Stream:
     output_tokens: NDArray[np.int64]
     stop: NDArray[np.uint8]
     starter: NDArray[np.uint8]
-    model: NDArray[np.uint8]
+    model: NDArray[np.int32]
     run_offset: NDArray[np.int64]
     run_first: NDArray[np.int64]
     run_blocks: NDArray[np.int64]
@@ -86,13 +86,17 @@ class Stream:
 
     def where(self, inside: NDArray[np.bool_]) -> Stream:
         """Return a stream of the independent rows where `inside` is true, shape (n,)."""
-        at = np.flatnonzero(inside)
+        return self.take(np.flatnonzero(inside))
+
+    def take(self, at: NDArray[np.int64]) -> Stream:
+        """Return a stream of the requests with these ordinals, in their order, shape (n,); it waits for nothing."""
         sizes = np.diff(self.run_offset)[at]
         runs = np.concatenate([np.arange(self.run_offset[k], self.run_offset[k + 1]) for k in at] or [np.zeros(0, int)])
         columns = ("t_s", "think_s", "service_s", "prompt_tokens", "output_tokens", "stop", "starter", "model")
         return replace(
             self,
             **{name: getattr(self, name)[at] for name in columns},
+            waits={},
             run_offset=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
             run_first=self.run_first[runs],
             run_blocks=self.run_blocks[runs],
@@ -228,7 +232,7 @@ class StreamBuilder:
         columns = list(zip(*self._rows, strict=True)) or [()] * 8
         floats = [np.array(column, dtype=np.float64) for column in columns[:3]]
         counts = [np.array(column, dtype=np.int64) for column in columns[3:5]]
-        codes = [np.array(column, dtype=np.uint8) for column in columns[5:]]
+        codes = [np.array(column, dtype=np.uint8) for column in columns[5:7]]
         return Stream(
             name=self.name,
             relation=self.relation,
@@ -239,7 +243,7 @@ class StreamBuilder:
             output_tokens=counts[1],
             stop=codes[0],
             starter=codes[1],
-            model=codes[2],
+            model=np.array(columns[7], dtype=np.int32),
             run_offset=np.array(self._offset, dtype=np.int64),
             run_first=np.array(self._first, dtype=np.int64),
             run_blocks=np.array(self._blocks, dtype=np.int64),

@@ -30,9 +30,9 @@ def order(conversation: Conversation) -> list[tuple[int, int]]:
     return [(s, k) for _, s, k in keyed]
 
 
-def cached_tokens(conversation: Conversation, seen: SeenBlocks | None = None) -> list[Tokens]:
-    """Return the cached tokens of each request by stream, shape (n,); `seen` holds the blocks of a global scope."""
-    seen = SeenBlocks() if seen is None else seen
+def cached_tokens(conversation: Conversation) -> list[Tokens]:
+    """Return the cached tokens of each request by stream, shape (n,), in a scope of its own."""
+    seen = SeenBlocks()
     prompts = [stream.prompt_tokens.tolist() for stream in conversation.streams]
     runs = [stream.all_runs() for stream in conversation.streams]
     out: list[list[int]] = [[0] * len(p) for p in prompts]
@@ -45,10 +45,37 @@ def cached_tokens(conversation: Conversation, seen: SeenBlocks | None = None) ->
 
 
 def with_cached_tokens(corpus: Corpus) -> Iterator[tuple[Conversation, list[Tokens]]]:
-    """Yield each conversation with its cached tokens; a global scope is shared in the corpus's order."""
-    shared = SeenBlocks() if corpus.scope == "global" else None
+    """Yield each conversation with its cached tokens; a global scope is shared by all, in the order of time."""
+    if corpus.scope == "global":
+        yield from zip(corpus.conversations, _shared_cached_tokens(corpus))
+        return
     for conversation in corpus.conversations:
-        yield conversation, cached_tokens(conversation, shared)
+        yield conversation, cached_tokens(conversation)
+
+
+def _shared_cached_tokens(corpus: Corpus) -> list[list[Tokens]]:
+    """Return the cached tokens of all conversations under one scope, requests taken by the clock that they share.
+
+    Without a shared clock, conversations follow each other in the corpus's order.
+    """
+    streams = [(c, s, one) for c, talk in enumerate(corpus.conversations) for s, one in enumerate(talk.streams)]
+    has_clock = all(talk.start_s is not None for talk in corpus.conversations)
+    number = np.concatenate([np.full(len(one), n) for n, (_, _, one) in enumerate(streams)])
+    ordinal = np.concatenate([np.arange(len(one)) for _, _, one in streams])
+    origins = [corpus.conversations[c].start_s or 0.0 for c, _, _ in streams]
+    starts = [np.maximum.accumulate(one.t_s) + origin for (_, _, one), origin in zip(streams, origins)]
+    owner = np.array([c for c, _, _ in streams])[number]
+    rank = np.zeros(len(number)) if has_clock else owner
+    by_time = np.lexsort((ordinal, number, np.concatenate(starts), rank))
+    seen = SeenBlocks()
+    out: list[list[Tokens]] = [[np.zeros(len(one), np.int64) for one in talk.streams] for talk in corpus.conversations]
+    for n, k in zip(number[by_time].tolist(), ordinal[by_time].tolist()):
+        c, s, one = streams[n]
+        chain = one.runs(k)
+        blocks = seen.leading_blocks(chain)
+        out[c][s][k] = min(blocks * corpus.conversations[c].block_tokens, int(one.prompt_tokens[k]))
+        seen.add(chain)
+    return out
 
 
 def hit_token_ratio(corpus: Corpus) -> float:

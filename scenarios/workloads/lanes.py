@@ -6,7 +6,8 @@ conversation of each lane is cut at t*, uniform in `start_window` of its recorde
 (lane, recycle number): a policy cannot change which conversation comes next, only when. With `order = "in_turn"` lane i
 plays conversations i, i + N, i + 2N ... instead, each once before any comes again; a second round is another scope.
 
-A corpus whose ids are global keeps one scope for all plays of a round. Independent rows are sessions of one request:
+Where ids are global, those that several conversations have keep one scope for all plays of a round, and the rest are
+fresh on every play. Independent rows are sessions of one request:
 N lanes of them are a load of fixed concurrency.
 """
 
@@ -50,8 +51,6 @@ class LanesSource(SampledSessions):
         After the primer, send its prompt so many times more for one token each, as AgentX does.
     order : {"drawn", "in_turn"}
         How a lane selects its next conversation.
-    global_scope : bool
-        Block ids mean the same in all conversations: one naming scope for all plays of a round, no cache-bust mark.
     """
 
     def __init__(
@@ -70,7 +69,6 @@ class LanesSource(SampledSessions):
         recycle: bool = True,
         warmup_turns: int = 0,
         order: Literal["drawn", "in_turn"] = "drawn",
-        global_scope: bool = False,
     ) -> None:
         super().__init__(
             context,
@@ -79,7 +77,6 @@ class LanesSource(SampledSessions):
             name=name,
             tree_idle_cap_s=tree_idle_cap_s,
             system_idle_cap_s=system_idle_cap_s,
-            global_scope=global_scope,
         )
         self._lanes = lanes
         self._window = start_window
@@ -108,9 +105,8 @@ class LanesSource(SampledSessions):
             return (lane + recycle * self._lanes) % len(self._scripts)
         return int(uniform(self._draw, mix(lane, recycle)) * len(self._scripts))
 
-    def _scope(self, lane: int, recycle: int, key: int) -> int:
-        if not self._global:
-            return key
+    def _known_scope(self, lane: int, recycle: int) -> int:
+        """Return the scope of blocks that several conversations have: one for all plays of a round."""
         round_number = (lane + recycle * self._lanes) // len(self._scripts) if self._in_turn else 0
         return mix(self._root, round_number)
 
@@ -127,7 +123,8 @@ class LanesSource(SampledSessions):
         self._player.play(
             script,
             key=key,
-            scope=self._scope(lane, recycle, key),
+            scope=key,
+            known_scope=self._known_scope(lane, recycle),
             play=play_number(lane, recycle),
             cut_s=cut_s,
             primer=self._primer,

@@ -62,6 +62,7 @@ class SessionPlay:
         "in_flight",
         "key",
         "keys",
+        "known_scope",
         "open_waits",
         "pending",
         "play",
@@ -73,10 +74,11 @@ class SessionPlay:
         "warmup_sent",
     )  # fmt: skip
 
-    def __init__(self, script: Script, key: int, scope: int, play: int) -> None:
+    def __init__(self, script: Script, key: int, scope: int, play: int, known_scope: int) -> None:
         self.script = script
         self.key = key
         self.scope = scope
+        self.known_scope = known_scope
         self.play = play
         self.keys = [mix(key, s) for s in range(len(script.streams))]
         self.turns_left = script.requests
@@ -138,6 +140,7 @@ class Player:
         *,
         key: int,
         scope: int,
+        known_scope: int = 0,
         play: int = 0,
         cut_s: float | None = None,
         primer: bool = False,
@@ -146,9 +149,9 @@ class Player:
         """Start a tree now, from its beginning or from `cut_s` of its recorded run.
 
         With `primer` the request before the cut is sent first, then its prompt `warmup_turns` times more for one token
-        each; its successors in the recorded run wait for them.
+        each; its successors wait for them. `scope` names the blocks of this play, `known_scope` those of others too.
         """
-        tree = SessionPlay(script, key, scope, play)
+        tree = SessionPlay(script, key, scope, play, known_scope)
         self.sessions_begun += 1
         self._trees[key] = tree
         first = [0] * len(script.streams)
@@ -269,7 +272,7 @@ class Player:
         draws = tuple(uniform(context.draw_stream, key, j) for j in range(context.draws)) if context.draws else ()
         context.truths[turn_id] = new(HiddenTurn, (output_tokens, draws, stream.service_s[k], stream.waits_for[k]))
         session = tree.key & SESSION_MASK if s == 0 else tree.keys[s] & SESSION_MASK
-        chain = stream.chain(k, tree.scope, tree.script.block_tokens)
+        chain = stream.chain(k, tree.scope, tree.script.block_tokens, tree.known_scope)
         now_s = context.clock.now()
         view = (turn_id, key, context.class_name, session, k, now_s, stream.prompt_tokens[k], chain)
         self._arrive(new(TurnView, view))

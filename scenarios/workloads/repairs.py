@@ -6,7 +6,8 @@ Three policies of the option `--on-error`:
 - `repair`: a defect with a defined remedy is repaired and counted; one without is an error;
 - `skip`: the row or conversation with the defect is left out and counted.
 
-A *note* is not a defect: for instance an optional field that is absent, counted because results depend on it.
+A *doubt* is a sign that the whole file is not what it is taken for, such as a rate that no cluster serves. A *note* is
+not a defect: for instance an optional field that is absent, counted because results depend on it.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Entry:
     count: int
     first_at: str
     done: str
+    doubt: bool = False
 
 
 @dataclass(slots=True)
@@ -47,6 +49,13 @@ class Repairs:
             self.entries[kind] = Entry(kind, count, at, done)
         else:
             entry.count += count
+
+    def doubt(self, kind: str, at: str, problem: str, advice: str) -> None:
+        """Count something that is probably not what it seems; it is kept, and `raise` makes it an error."""
+        if self.on_error == "raise":
+            raise UserError(f"{at}: {problem} ({advice})")
+        self.note(kind, at, f"{problem}; kept as it stands ({advice})")
+        self.entries[kind].doubt = True
 
     def repair(self, kind: str, at: str, problem: str, remedy: str) -> None:
         """Count a defect that has a remedy; under `raise` raise UserError, under `skip` raise Skip."""

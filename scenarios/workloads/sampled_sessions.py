@@ -24,8 +24,6 @@ class SampledSessions:
         The scenario's root seed; `name` names this source's own streams.
     tree_idle_cap_s, system_idle_cap_s : float or None
         The two idle caps; see `player`.
-    global_scope : bool
-        Block ids mean the same in all conversations.
 
     Raises
     ------
@@ -42,11 +40,10 @@ class SampledSessions:
         name: str,
         tree_idle_cap_s: float | None,
         system_idle_cap_s: float | None,
-        global_scope: bool,
     ) -> None:
         if not scripts:
             raise UserError("the workload has no conversation to draw from")
-        self._context, self._scripts, self._global = context, list(scripts), global_scope
+        self._context, self._scripts = context, list(scripts)
         self._draw = stream_key(seed, f"workload.{name}.conversation")
         self._root = stream_key(seed, f"workload.{name}.key")
         self._player = Player(

@@ -9,8 +9,8 @@ request before it in its stream, and those that it waits for in others. Gaps exc
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,7 +28,11 @@ SHARED_SCOPE = 0x5EED_0F_5EED
 
 @dataclass(frozen=True, slots=True)
 class StreamScript:
-    """One stream as lists, one entry a request; `after[k]` are requests of other streams that wait for request k."""
+    """One stream as lists, one entry a request; `after[k]` are requests of other streams that wait for request k.
+
+    `known[k]` are the leading runs of request k that other conversations have as well, and `runs[k]` the rest; `known`
+    is empty where ids are not global.
+    """
 
     t_s: list[float]
     gap_s: list[float]
@@ -40,10 +44,16 @@ class StreamScript:
     headed: list[bool]
     head: KvRun | None
     after: dict[int, list[Node]]
+    known: list[tuple[Run, ...]]
 
-    def chain(self, k: int, scope: int, block_tokens: int) -> KvChain:
-        """Return the prompt's chain under this scope: the shared head where there is one, then the stream's runs."""
+    def chain(self, k: int, scope: int, block_tokens: int, known_scope: int = 0) -> KvChain:
+        """Return the prompt's chain: the shared head where there is one, then the stream's runs under this scope.
+
+        `known_scope` is that of ids that other conversations have as well: they keep it on every play.
+        """
         runs = [new(KvRun, (scope, first, count)) for first, count in self.runs[k]]
+        if self.known:
+            runs = [new(KvRun, (known_scope, first, count)) for first, count in self.known[k]] + runs
         if self.headed[k] and self.head is not None:
             runs.insert(0, self.head)
         return new(KvChain, (tuple(runs), block_tokens))
@@ -62,7 +72,7 @@ class Script:
     start_s: float | None
 
 
-def script(conversation: Conversation, *, share_prefix: bool = False) -> Script:
+def script(conversation: Conversation, *, share_prefix: bool = False, known: blocks.SeenBlocks | None = None) -> Script:
     """Compile a conversation for replay.
 
     Parameters
@@ -71,6 +81,8 @@ def script(conversation: Conversation, *, share_prefix: bool = False) -> Script:
     share_prefix : bool
         Give the leading tools and system prompt a separate scope, equal for all streams of equal tool and system
         lengths: sessions then share it, as sessions of one client version do.
+    known : SeenBlocks, optional
+        Where ids are global: those that other conversations have as well.
     """
     ends = [stream.ends_s() for stream in conversation.streams]
     gates = {
@@ -82,7 +94,8 @@ def script(conversation: Conversation, *, share_prefix: bool = False) -> Script:
             after[s].setdefault(k, []).append(node)
     starts = _causal_starts(conversation, gates)
     indexes = range(len(conversation.streams))
-    stream_scripts = tuple(_stream_script(conversation, s, starts[s], ends, after[s], share_prefix) for s in indexes)
+    made = [_stream_script(conversation, s, starts[s], ends, after[s], share_prefix) for s in indexes]
+    stream_scripts = tuple(made if known is None else [_parted(one, known) for one in made])
     return Script(
         name=conversation.name,
         block_tokens=conversation.block_tokens,
@@ -95,17 +108,41 @@ def script(conversation: Conversation, *, share_prefix: bool = False) -> Script:
 
 
 def scripts(corpus: Corpus, *, share_prefix: bool = False) -> list[Script]:
-    """Compile every conversation of a corpus; an independent row becomes a session of one request."""
+    """Compile every conversation of a corpus; an independent row becomes a session of one request.
+
+    Where ids are global, those of one session alone get a fresh name on every play, so that a session that is drawn
+    twice does not find its first play in the cache; those that several sessions have keep theirs.
+    """
     out: list[Script] = []
+    known = blocks.in_several(_sessions(corpus)) if corpus.scope == "global" else None
     for conversation in corpus.conversations:
         if conversation.streams[0].relation == "independent":
-            out.extend(_single(conversation, k) for k in range(len(conversation.streams[0])))
+            out.extend(_single(conversation, k, known) for k in range(len(conversation.streams[0])))
         else:
-            out.append(script(conversation, share_prefix=share_prefix))
+            out.append(script(conversation, share_prefix=share_prefix, known=known))
     return out
 
 
-def _single(conversation: Conversation, k: int) -> Script:
+def _sessions(corpus: Corpus) -> Iterator[list[list[Run]]]:
+    """Yield the prompts' chains of each session; a row that stands alone is one."""
+    for conversation in corpus.conversations:
+        if conversation.streams[0].relation == "independent":
+            yield from ([chain] for chain in conversation.streams[0].all_runs())
+        else:
+            yield [chain for stream in conversation.streams for chain in stream.all_runs()]
+
+
+def _parted(stream: StreamScript, known: blocks.SeenBlocks) -> StreamScript:
+    """Return the stream with its prompts parted into ids that others know and ids of its own."""
+    shared = [known.leading_blocks(runs) for runs in stream.runs]
+    return replace(
+        stream,
+        known=[tuple(blocks.head(runs, count)) for runs, count in zip(stream.runs, shared)],
+        runs=[tuple(blocks.tail(runs, count)) for runs, count in zip(stream.runs, shared)],
+    )
+
+
+def _single(conversation: Conversation, k: int, known: blocks.SeenBlocks | None) -> Script:
     stream = conversation.streams[0]
     service_s = float(stream.service_s[k])
     part = StreamScript(
@@ -119,7 +156,10 @@ def _single(conversation: Conversation, k: int) -> Script:
         headed=[False],
         head=None,
         after={},
+        known=[],
     )
+    if known is not None:
+        part = _parted(part, known)
     return Script(
         name=f"{conversation.name}[{k}]",
         block_tokens=conversation.block_tokens,
@@ -178,6 +218,7 @@ def _stream_script(
         headed=headed,
         head=head,
         after=after,
+        known=[],
     )
 
 

@@ -32,8 +32,6 @@ class SessionArrivals(SampledSessions):
         Stop after this many; None: as long as the times last.
     tree_idle_cap_s, system_idle_cap_s : float, optional
         The two idle caps; see `player`.
-    global_scope : bool
-        Block ids mean the same in all conversations: one naming scope for all sessions.
     """
 
     def __init__(
@@ -47,7 +45,6 @@ class SessionArrivals(SampledSessions):
         sessions: int | None = None,
         tree_idle_cap_s: float | None = None,
         system_idle_cap_s: float | None = None,
-        global_scope: bool = False,
     ) -> None:
         super().__init__(
             context,
@@ -56,7 +53,6 @@ class SessionArrivals(SampledSessions):
             name=name,
             tree_idle_cap_s=tree_idle_cap_s,
             system_idle_cap_s=system_idle_cap_s,
-            global_scope=global_scope,
         )
         self._times_s, self._sessions = times_s, sessions
         self._dry = False
@@ -83,6 +79,5 @@ class SessionArrivals(SampledSessions):
 
     def _begin(self, session: int) -> None:
         key = mix(self._root, session)
-        scope = self._root if self._global else key
-        self._player.play(self._scripts[self.draw(session)], key=key, scope=scope, play=session)
+        self._player.play(self._scripts[self.draw(session)], key=key, scope=key, known_scope=self._root, play=session)
         self._next(session + 1)

@@ -20,7 +20,6 @@ from scenarios.workloads.readers.synthetic_blocks import StatedPrefix
 from scenarios.workloads.repairs import Repairs, Skip
 
 FORMAT = "aiperf"
-CHARACTERS_PER_TOKEN, ASSUMED_OUTPUT_TOKENS = 4, 128
 
 
 def mismatch(sample: Sample) -> str:
@@ -35,11 +34,11 @@ def read(path: Path, options: ReadOptions) -> Corpus:
     conversations: dict[str, Conversation] = {}
     for at, row in rows.json_rows(path, repairs):
         try:
-            name = str(row.get("session_id") or f"line {len(conversations) + 1}")
+            name = fields.name(row, "session_id") or f"line {len(conversations) + 1}"
             if name in conversations:
                 repairs.repair("duplicate session id", at, f"{name!r} appears twice", "the second is left out")
                 continue
-            conversations[name] = _conversation(row, name, at, repairs)
+            conversations[name] = _conversation(row, name, at, repairs, options.unit_s(1e-3))
         except Skip:
             continue
     return rows.with_digest(
@@ -47,21 +46,18 @@ def read(path: Path, options: ReadOptions) -> Corpus:
     )
 
 
-def _conversation(row: dict[str, Any], name: str, at: str, repairs: Repairs) -> Conversation:
+def _conversation(row: dict[str, Any], name: str, at: str, repairs: Repairs, unit_s: float) -> Conversation:
     turns = row.get("turns")
     if not isinstance(turns, list) or not turns:
         raise repairs.rejection("conversation empty", f"{at}: turns", "a list of at least one turn was expected")
     stream, chain = StreamBuilder("", "root"), StatedPrefix()
     context_tokens, end_s = 0, 0.0
-    start_s = fields.seconds(turns[0], "timestamp", f"{at}: turns[0]", repairs, 1e-3)
-    for k, turn in enumerate(turns):
-        place = f"{at}: turns[{k}]"
+    start_s: float | None = None
+    for k, (place, turn, stamp_s) in enumerate(_in_time_order(turns, at, repairs, unit_s)):
+        start_s = stamp_s if k == 0 else start_s
         new_tokens = _tokens(turn, place, repairs)
-        if turn.get("output_length") is None:
-            repairs.note("output_length absent", place, f"taken as {ASSUMED_OUTPUT_TOKENS} tokens")
-        output_tokens = fields.output({"output_length": ASSUMED_OUTPUT_TOKENS, **turn}, "output_length", place, repairs)
-        stamp_s = fields.seconds(turn, "timestamp", place, repairs, 1e-3)
-        delay_s = fields.seconds(turn, "delay", place, repairs, 1e-3)
+        output_tokens = fields.output_or_assumed(turn, "output_length", place, repairs)
+        delay_s = fields.wait(turn, "delay", place, repairs, unit_s)
         if k and stamp_s is None and delay_s is None:
             repairs.note("wait absent", place, "taken as 0 s")
         t_s = stamp_s - (start_s or 0.0) if stamp_s is not None and delay_s is None else end_s + (delay_s or 0.0)
@@ -78,10 +74,34 @@ def _conversation(row: dict[str, Any], name: str, at: str, repairs: Repairs) -> 
     return Conversation(name=name, block_tokens=1, streams=(stream.build(),), start_s=start_s)
 
 
-def _tokens(turn: Any, at: str, repairs: Repairs) -> int:
-    texts = [turn.get("text"), *(turn.get("texts") or ())] if isinstance(turn, dict) else []
-    characters = sum(len(t if isinstance(t, str) else str(t.get("contents", t))) for t in texts if t is not None)
-    if not characters:
+def _in_time_order(
+    turns: list[Any], at: str, repairs: Repairs, unit_s: float
+) -> list[tuple[str, dict[str, Any], float | None]]:
+    """Return (place, turn, stamp) of the turns by stamp; a turn without one stays behind the turn above it."""
+    out: list[tuple[float, tuple[str, dict[str, Any], float | None]]] = []
+    latest_s = stamp_s = float("-inf")
+    for k, turn in enumerate(turns):
+        place = f"{at}: turns[{k}]"
+        if not isinstance(turn, dict):
+            raise repairs.rejection("not a turn", place, "an object was expected")
+        stated_s = fields.seconds(turn, "timestamp", place, repairs, unit_s)
+        stamp_s = stamp_s if stated_s is None else stated_s
+        if stamp_s < latest_s and stated_s is not None:
+            problem = f"{stamp_s:g} s after {latest_s:g} s in one session"
+            repairs.repair("time going backwards", place, problem, "sorted by time stamp")
+        latest_s = max(latest_s, stamp_s)
+        out.append((stamp_s, (place, turn, stated_s)))
+    return [entry for _, entry in sorted(out, key=lambda entry: entry[0])]
+
+
+def _tokens(turn: dict[str, Any], at: str, repairs: Repairs) -> int:
+    texts = [turn.get("text"), *(turn.get("texts") or ())]
+    joined = "".join(t if isinstance(t, str) else _contents(t) for t in texts if t is not None)
+    if not joined:
         raise repairs.rejection("turn without text", at, "`text` or `texts` was expected")
-    repairs.note("lengths from characters", at, f"{CHARACTERS_PER_TOKEN} characters taken for a token")
-    return max(1, characters // CHARACTERS_PER_TOKEN)
+    return fields.tokens_of_text(joined, at, repairs)
+
+
+def _contents(text: Any) -> str:
+    contents = text.get("contents", text) if isinstance(text, dict) else text
+    return "".join(str(part) for part in contents) if isinstance(contents, list) else str(contents)

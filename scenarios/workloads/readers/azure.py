@@ -7,16 +7,15 @@ these traces. Source: github.com/Azure/AzurePublicDataset (CC-BY 4.0).
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from scenarios.workloads.corpus import Corpus, StreamBuilder
 from scenarios.workloads.readers import fields, rows
+from scenarios.workloads.readers.moments import Moments
 from scenarios.workloads.readers.rows import ReadOptions, Sample
 from scenarios.workloads.repairs import Repairs, Skip
 
 FORMAT = "azure"
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def mismatch(sample: Sample) -> str:
@@ -24,30 +23,15 @@ def mismatch(sample: Sample) -> str:
     return rows.missing_columns(sample.header, "TIMESTAMP", "ContextTokens", "GeneratedTokens")
 
 
-def stamp_s(text: str) -> float | None:
-    """Return seconds since 1970 of a stamp with any number of fractional digits, or None."""
-    integral, _, remainder = text.partition(".")
-    digits = remainder[: len(remainder) - len(remainder.lstrip("0123456789"))]
-    try:
-        moment = datetime.fromisoformat(integral + remainder[len(digits) :])
-    except ValueError:
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return (moment - EPOCH) / timedelta(seconds=1) + (float(f"0.{digits}") if digits else 0.0)
-
-
 def read(path: Path, options: ReadOptions) -> Corpus:
     """Read the requests; times run from the first stamp."""
     repairs = Repairs(options.on_error)
     stream = StreamBuilder("", "independent")
+    moments = Moments(repairs)
     origin: float | None = None
     for at, row in rows.csv_rows(path, repairs):
         try:
-            at_s = stamp_s(row.get("TIMESTAMP", ""))
-            if at_s is None:
-                problem = f"{row.get('TIMESTAMP')!r}; YYYY-mm-dd HH:MM:SS.fffffff was expected"
-                raise repairs.rejection("TIMESTAMP not a time", f"{at}: TIMESTAMP", problem)
+            at_s = moments.seconds(row.get("TIMESTAMP"), "TIMESTAMP", at)
             origin = at_s if origin is None else origin
             lengths = {key: rows.number(row, key, at, repairs) for key in ("ContextTokens", "GeneratedTokens")}
             stream.add(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from scenarios.workloads.corpus import Corpus
 from scenarios.workloads.readers import fields, graph, rows
+from scenarios.workloads.readers.block_ids import BlockIds
 from scenarios.workloads.readers.graph import Request
 from scenarios.workloads.readers.rows import ReadOptions, Sample
 from scenarios.workloads.repairs import Repairs, Skip
@@ -30,32 +31,36 @@ def read(path: Path, options: ReadOptions) -> Corpus:
     """Read the requests and join them by their parents."""
     repairs = Repairs(options.on_error)
     block_tokens = options.block_tokens or BLOCK_TOKENS
+    ids = BlockIds(repairs, block_tokens)
     requests: list[Request] = []
     last_s = float("-inf")
     for at, row in rows.json_rows(path, repairs):
         try:
-            t_s = fields.seconds(row, "timestamp", at, repairs)
+            t_s = fields.seconds(row, "timestamp", at, repairs, options.unit_s(1.0))
             if t_s is None:
                 raise repairs.rejection("timestamp missing", f"{at}: timestamp", "missing; seconds were expected")
             if t_s < last_s:
-                repairs.repair("time going backwards", at, f"{t_s} s after {last_s} s", "sorted by time stamp")
+                rows.out_of_order(t_s, last_s, at, repairs)
             last_s = max(last_s, t_s)
             prompt_tokens = fields.integer(row, "input_length", at, repairs, 1)
-            parent = str(row.get("parent_chat_id", -1))
+            name, parent = fields.name(row, "chat_id"), fields.name(row, "parent_chat_id") or "-1"
+            if name is None:
+                raise repairs.rejection("chat_id missing", f"{at}: chat_id", "missing; an id was expected")
             requests.append(
                 Request(
-                    name=str(row.get("chat_id")),
+                    name=name,
                     at=at,
                     session="",
                     prompt_tokens=prompt_tokens,
                     output_tokens=fields.output(row, "output_length", at, repairs),
-                    runs=fields.block_runs(row, "hash_ids", at, repairs, prompt_tokens, block_tokens),
+                    runs=ids.runs(row, at, prompt_tokens),
                     after=[] if parent == "-1" else [parent],
                     t_s=t_s,
                 )
             )
         except Skip:
             continue
+    ids.check(path)
     repairs.note("no service and no think times", f"{path}", "gaps are intervals minus an assumed service time")
     conversations = graph.conversations(requests, repairs, block_tokens=block_tokens, shared_clock=True)
     return rows.with_digest(

@@ -8,7 +8,10 @@ the note that `trace inspect` prints. Source: github.com/HPMLL/BurstGPT (CC-BY 4
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from scenarios.workloads.corpus import Conversation, Corpus, StreamBuilder
 from scenarios.workloads.readers import fields, rows
@@ -30,20 +33,21 @@ def read(path: Path, options: ReadOptions) -> Corpus:
     sessions: dict[str, tuple[float, StreamBuilder]] = {}
     for at, row in rows.csv_rows(path, repairs):
         try:
-            t_s = rows.number(row, "Timestamp", at, repairs)
+            cells = {key: rows.number(row, key, at, repairs) for key in ("Timestamp",)}
+            t_s = fields.seconds(cells, "Timestamp", at, repairs, options.unit_s(1.0)) or 0.0
             lengths = {key: rows.number(row, key, at, repairs) for key in ("Request tokens", "Response tokens")}
             if lengths["Response tokens"] == 0:
                 problem = "0 response tokens mark a request that failed"
                 repairs.repair("failed request", f"{at}: Response tokens", problem, "left out: it was never served")
                 continue
-            session = row.get("Session ID", "")
-            start_s, stream = (0.0, ungrouped) if session == "" else sessions.setdefault(session, _new(t_s))
-            served = row.get("Elapsed time", "")
+            session = fields.name(row, "Session ID")
+            start_s, stream = (0.0, ungrouped) if session is None else sessions.setdefault(session, _new(t_s))
+            elapsed = {"Elapsed time": rows.number(row, "Elapsed time", at, repairs)} if row.get("Elapsed time") else {}
             stream.add(
                 prompt_tokens=fields.integer(lengths, "Request tokens", at, repairs, 1),
                 output_tokens=fields.output(lengths, "Response tokens", at, repairs),
                 t_s=rows.check_order(stream, t_s - start_s, at, repairs),
-                service_s=rows.number(row, "Elapsed time", at, repairs) if served else None,
+                service_s=fields.wait(elapsed, "Elapsed time", at, repairs, options.unit_s(1.0)),
             )
         except Skip:
             continue
@@ -51,8 +55,7 @@ def read(path: Path, options: ReadOptions) -> Corpus:
     if not sessions:
         return rows.independent_rows(path, FORMAT, ungrouped, repairs)
     conversations = [
-        Conversation(name=name, block_tokens=64, streams=(stream.build(),), start_s=start_s)
-        for name, (start_s, stream) in sessions.items()
+        _conversation(name, start_s, stream) for name, (start_s, stream) in sessions.items() if len(stream)
     ]
     if len(ungrouped):
         conversations.append(
@@ -61,6 +64,15 @@ def read(path: Path, options: ReadOptions) -> Corpus:
     return rows.with_digest(
         Corpus(name=path.name, format=FORMAT, conversations=conversations, scope="none", repairs=repairs), path
     )
+
+
+def _conversation(name: str, start_s: float, builder: StreamBuilder) -> Conversation:
+    """Return a session with its rows by time stamp."""
+    stream = builder.build()
+    stream = stream.take(np.argsort(stream.t_s, kind="stable"))
+    first_s = float(stream.t_s[0])
+    stream = replace(stream, t_s=stream.t_s - first_s)
+    return Conversation(name=name, block_tokens=64, streams=(stream,), start_s=start_s + first_s)
 
 
 def _new(start_s: float) -> tuple[float, StreamBuilder]:

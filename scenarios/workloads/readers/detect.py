@@ -21,9 +21,10 @@ from scenarios.workloads.readers import (
     tracelab,
     weka,
 )
-from scenarios.workloads.readers.files import members
-from scenarios.workloads.readers.rows import TEXTS, ReadOptions, Sample, sample
-from scenarios.workloads.repairs import OnError
+from scenarios.workloads.readers.files import members, sha256
+from scenarios.workloads.readers.plausible import doubt, with_grain
+from scenarios.workloads.readers.rows import TEXTS, ReadOptions, Sample, sample, sample_of
+from scenarios.workloads.repairs import OnError, Skip
 
 Reader = Callable[[Path, ReadOptions], Corpus]
 
@@ -66,15 +67,59 @@ def read(
     if not path.exists():
         raise UserError(f"{path}: no such file or directory")
     start = sample(path, options.on_error)
-    if form != "auto":
-        mismatch, reader = READERS[form]
-        if reason := mismatch(start):
-            raise UserError(f"{path}: not {form}: {reason}")
-        return reader(path, options)
-    for mismatch, reader in READERS.values():
-        if not mismatch(start):
-            return reader(path, options)
-    raise UserError(f"{path}: no known format{_examined_file(path)}: {_nearest(start)}")
+    if form == "auto":
+        form = _detected(start)
+        if not form:
+            raise UserError(f"{path}: no known format{_examined_file(path)}: {_nearest(start)}")
+    elif reason := READERS[form][0](start):
+        raise UserError(f"{path}: not {form}: {reason}")
+    unread = _check_folder(path, form) if path.is_dir() and form != servegen.FORMAT else []
+    try:
+        corpus = READERS[form][1](path, options)
+    except Skip:
+        raise UserError(f"{path}: a defect of the whole file; nothing is left of it under `--on-error skip`") from None
+    if unread:
+        corpus.repairs.note("file not read", f"{unread[0]}", "of another form, or in a sub-folder", len(unread))
+    if form != parquet.FORMAT:
+        doubt(corpus, f"{path}")
+    return with_grain(corpus, f"{path}", spread=options.spread_stamps, seed=options.seed)
+
+
+def _detected(start: Sample) -> str:
+    """Return the first format whose reader recognises the sample, '' where none does."""
+    return next((name for name, (mismatch, _) in READERS.items() if not mismatch(start)), "")
+
+
+def _check_folder(path: Path, form: str) -> list[Path]:
+    """Return the files of a folder that the reader passes over.
+
+    Raises
+    ------
+    UserError
+        The folder holds a file of another format, or the same content twice.
+    """
+    deep = form == claude_code.FORMAT
+    listed = members(path, TEXTS, deep=deep)
+    by_size: dict[int, list[Path]] = {}
+    unread = []
+    for file in listed:
+        by_size.setdefault(file.stat().st_size, []).append(file)
+        try:
+            start = sample_of(path, file)
+        except UserError:
+            continue  # the reader tells of it, or leaves it out
+        if READERS[form][0](start) and (other := _detected(start)):
+            raise UserError(f"{file}: {other}, in a folder of {form}; a folder of one format was expected")
+        if (".csv" in file.name) != (".csv" in listed[0].name):
+            unread.append(file)
+    for same in by_size.values():
+        digests: dict[str, Path] = {}
+        for file in same if len(same) > 1 else ():
+            first = digests.setdefault(sha256([file]), file)
+            if first != file:
+                raise UserError(f"{file}: the same content as {first.name}; leave one of them in the folder")
+    below = () if deep else path.glob("*/**/*")
+    return unread + [file for file in below if file.is_file() and file.suffix in (*TEXTS, ".gz", ".zst")]
 
 
 def _examined_file(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Validate single fields of a JSON row; errors name the field, its place and the expected value."""
+"""Validate single fields of a row; errors name the field, its place and the expected value."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from scenarios.workloads.blocks import Run, before_repeat, head, runs_of
 from scenarios.workloads.repairs import Repairs
+
+MOST_TOKENS = 10**9
+"""A hundred times the longest context that is served (10 M tokens); a larger count is no length."""
+CHARACTERS_PER_TOKEN, ASSUMED_OUTPUT_TOKENS = 4, 128
+"""Where a trace holds texts or no output length: the common rule of thumb for English, and AIPerf's default."""
+LATEST_S = 1e11
+"""About 3,000 years; no stamp or wait in seconds is larger, but one in milliseconds since 1970 is."""
+NO_NAMES = frozenset({"", "nan", "null", "none"})
+"""How tables write a missing name."""
 
 
 def integer(row: Mapping[str, Any], key: str, at: str, repairs: Repairs, least: int) -> int:
@@ -21,6 +29,8 @@ def integer(row: Mapping[str, Any], key: str, at: str, repairs: Repairs, least: 
     if value < least:
         kind = f"{key} negative" if value < 0 else f"{key} zero"
         raise repairs.rejection(kind, f"{at}: {key}", f"{value}; at least {least} was expected")
+    if value > MOST_TOKENS:
+        raise repairs.rejection(f"{key} too large", f"{at}: {key}", f"{value}; at most {MOST_TOKENS:,} was expected")
     return value
 
 
@@ -33,6 +43,27 @@ def output(row: Mapping[str, Any], key: str, at: str, repairs: Repairs) -> int:
     return tokens
 
 
+def prompt(row: Mapping[str, Any], key: str, text_key: str, at: str, repairs: Repairs) -> int:
+    """Return a prompt's length, from the length of its text where only that is given; then it is counted."""
+    if row.get(key) is None and isinstance(row.get(text_key), str):
+        return tokens_of_text(row[text_key], at, repairs)
+    return integer(row, key, at, repairs, 1)
+
+
+def tokens_of_text(text: str, at: str, repairs: Repairs) -> int:
+    """Return the length of a text, from its characters."""
+    repairs.note("lengths from characters", at, f"{CHARACTERS_PER_TOKEN} characters taken for a token")
+    return max(1, len(text) // CHARACTERS_PER_TOKEN)
+
+
+def output_or_assumed(row: Mapping[str, Any], key: str, at: str, repairs: Repairs) -> int:
+    """Return an output length; where it is absent, the assumed one, counted."""
+    if row.get(key) is not None:
+        return output(row, key, at, repairs)
+    repairs.note(f"{key} absent", at, f"taken as {ASSUMED_OUTPUT_TOKENS} tokens")
+    return ASSUMED_OUTPUT_TOKENS
+
+
 def seconds(row: Mapping[str, Any], key: str, at: str, repairs: Repairs, unit_s: float = 1.0) -> float | None:
     """Return an optional time in seconds; None where absent or null. Not finite is an error, negative is kept."""
     value = row.get(key)
@@ -40,50 +71,24 @@ def seconds(row: Mapping[str, Any], key: str, at: str, repairs: Repairs, unit_s:
         return None
     if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
         raise repairs.rejection(f"{key} not a time", f"{at}: {key}", f"{value!r}; a finite number was expected")
-    return value * unit_s
+    value_s = value * unit_s
+    if abs(value_s) > LATEST_S:
+        problem = f"{value!r} is {value_s:.3g} s; at most {LATEST_S:g} s was expected (is the unit of time right?)"
+        raise repairs.rejection(f"{key} not a time", f"{at}: {key}", problem)
+    return value_s
 
 
-def block_runs(
-    row: Mapping[str, Any], key: str, at: str, repairs: Repairs, prompt_tokens: int, block_tokens: int
-) -> list[Run]:
-    """Return the block ids as runs, checked against the prompt's length and for uniqueness.
-
-    Ids are prefix-chained, so a repeated id is a defect: from its second occurrence on the prompt has no ids.
-    """
-    runs = runs_of(block_ids(row, key, at, repairs, prompt_tokens, block_tokens))
-    unique_blocks = before_repeat(runs)
-    if unique_blocks is None:
-        return runs
-    problem = f"the id of block {unique_blocks} occurs earlier in the same prompt; prefix-chained ids are unique"
-    repairs.repair(
-        "block id repeated within a prompt", f"{at}: {key}", problem, "the rest of the prompt is never reused"
-    )
-    return head(runs, unique_blocks)
+def wait(row: Mapping[str, Any], key: str, at: str, repairs: Repairs, unit_s: float = 1.0) -> float | None:
+    """Return an optional duration in seconds; a negative one is a defect and is taken as missing."""
+    wait_s = seconds(row, key, at, repairs, unit_s)
+    if wait_s is not None and wait_s < 0.0:
+        repairs.repair(f"{key} negative", f"{at}: {key}", f"{wait_s:g} s", "taken as missing")
+        return None
+    return wait_s
 
 
-def block_ids(
-    row: Mapping[str, Any], key: str, at: str, repairs: Repairs, prompt_tokens: int, block_tokens: int
-) -> list[int]:
-    """Return the block ids; their number must be the floor or ceiling of prompt / block size, else it is a defect.
-
-    Ids beyond the prompt's blocks are cut; with fewer ids than blocks, the rest of the prompt has no ids and is never
-    reused.
-    """
-    ids = row.get(key)
-    if ids is None:
-        repairs.note(f"{key} absent", at, "the prompt has no block ids: nothing of it can be reused")
-        return []
-    if not isinstance(ids, list):
-        raise repairs.rejection(f"{key} not a list", f"{at}: {key}", "a list of integers was expected")
-    floor, partial = divmod(prompt_tokens, block_tokens)
-    most = floor + (1 if partial else 0)
-    if len(ids) > most or len(ids) < floor:
-        problem = f"{len(ids)} block ids for {prompt_tokens} tokens in blocks of {block_tokens}; {floor} or {most} fit"
-        repairs.repair(
-            "block count does not fit the length",
-            f"{at}: {key}",
-            problem,
-            "extra ids cut; a part of the prompt without ids is never reused",
-        )
-        return ids[:most]
-    return ids
+def name(row: Mapping[str, Any], key: str) -> str | None:
+    """Return a name as text; None where it is absent, null or empty: rows without a name have nothing in common."""
+    value = row.get(key)
+    text = "" if value is None else str(value).strip()
+    return None if text.lower() in NO_NAMES else text

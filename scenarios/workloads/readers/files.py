@@ -18,25 +18,39 @@ from scenarios.workloads.repairs import Repairs, Skip
 CHUNK_BYTES = 1 << 18
 NEWLINE = b"\n"
 ENDS_TOO_SOON = "unexpected end of data"  # the message of both orjson and Python's decoder
+PIECE_BYTES = 1 << 10
+"""Packed bytes that are unpacked at once: 1 kB of zstd may grow to 30 MB."""
+MOST_UNPACKED_BYTES, MOST_RATIO = 1 << 31, 200
+"""A packed trace beyond both is refused; JSON packs 5 to 50 times."""
+LONGEST_LINE_BYTES = 1 << 30
+BOM, UTF_16 = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
-def members(path: Path, suffixes: tuple[str, ...] = (".json", ".jsonl")) -> list[Path]:
+def members(path: Path, suffixes: tuple[str, ...] = (".json", ".jsonl"), *, deep: bool = False) -> list[Path]:
     """Return the files that a path names: itself, or a directory's files with these suffixes, in name order.
+
+    `deep`: those of its sub-folders too.
 
     Raises
     ------
     UserError
-        Where the path does not exist or the directory holds no such file.
+        Where the path does not exist, the directory holds no such file, or it holds one file plain and packed.
     """
     if not path.exists():
         raise UserError(f"{path}: no such file or directory")
     if path.is_file():
         return [path]
     wanted = tuple(suffix + pack for suffix in suffixes for pack in ("", ".gz", ".zst"))
-    files = sorted(p for p in path.iterdir() if p.is_file() and p.name.endswith(wanted))
+    listed = path.rglob("*") if deep else path.iterdir()
+    files = sorted(p for p in listed if p.is_file() and p.name.endswith(wanted))
     if not files:
         raise UserError(f"{path}: the directory holds no {', '.join(suffixes)} file (plain, .gz or .zst)")
+    plain: dict[str, Path] = {}
+    for file in files:
+        first = plain.setdefault(str(file).removesuffix(".gz").removesuffix(".zst"), file)
+        if first != file:
+            raise UserError(f"{file}: the same file as {first.name} beside it, packed; leave one of them in the folder")
     return files
 
 
@@ -45,6 +59,9 @@ def _chunks(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         start = file.read(4)
         file.seek(0)
+        if start[:2] in UTF_16:
+            raise UserError(f"{path}: the text is UTF-16 (it begins with its byte-order mark); UTF-8 was expected")
+        unpacked_bytes, most_bytes = 0, max(MOST_UNPACKED_BYTES, MOST_RATIO * path.stat().st_size)
         if start[:2] == GZIP:
             new: Any = lambda: zlib.decompressobj(31)  # noqa: E731  (zlib and zstandard share no typed protocol)
         elif start == ZSTD:
@@ -55,11 +72,17 @@ def _chunks(path: Path) -> Iterator[bytes]:
             return
         unpack = new()
         try:
-            while packed := file.read(CHUNK_BYTES):
-                yield unpack.decompress(packed)
+            while packed := file.read(PIECE_BYTES):
+                pieces = [unpack.decompress(packed)]
                 while unpack.eof and (rest := unpack.unused_data):
                     unpack = new()
-                    yield unpack.decompress(rest)
+                    pieces.append(unpack.decompress(rest))
+                for piece in pieces:
+                    unpacked_bytes += len(piece)
+                    yield piece
+                if unpacked_bytes > most_bytes:
+                    problem = f"unpacks to more than {most_bytes:,} bytes, {MOST_RATIO} times its size"
+                    raise UserError(f"{path}: {problem}; it is no trace (unpack it yourself to read it all the same)")
         except (zlib.error, zstandard.ZstdError) as error:
             raise UserError(f"{path}: byte {file.tell()}: the compressed data is damaged ({error})") from None
         if not unpack.eof:
@@ -71,9 +94,15 @@ def lines(path: Path, unended: list[bytes] | None = None) -> Iterator[tuple[int,
 
     A last line that neither a newline nor a carriage return ends is put into `unended` before it is yielded.
     """
-    number, parts = 1, list[bytes]()
+    number, parts, held_bytes = 1, list[bytes](), 0
+    is_first = True
     for chunk in _chunks(path):
+        if is_first and chunk:
+            chunk, is_first = chunk.removeprefix(BOM), False
         pieces = chunk.split(b"\n")
+        held_bytes = len(pieces[-1]) + (held_bytes if len(pieces) == 1 else 0)
+        if held_bytes > LONGEST_LINE_BYTES:
+            raise UserError(f"{path}:{number}: a line of more than {LONGEST_LINE_BYTES:,} bytes; one row was expected")
         for piece in pieces[:-1]:
             line = b"".join((*parts, piece))
             parts = []

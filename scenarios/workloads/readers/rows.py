@@ -17,8 +17,10 @@ from scenarios.workloads.readers import files
 from scenarios.workloads.repairs import OnError, Repairs, Skip
 
 TEXTS = (".json", ".jsonl", ".csv")
-LIKELY_RATE_PER_S = (1e-4, 1e4)
-"""Requests a second that are plausible for a trace; outside, the time unit is suspect."""
+SAMPLED = 20
+"""Lines of which one must be known; session logs begin with rows that say nothing of their form."""
+TimeUnit = Literal["s", "ms", "us", "ns"]
+UNITS_S: dict[TimeUnit, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +29,9 @@ class ReadOptions:
 
     `block_tokens` overrides the format's own block size; `delta` says that input lengths are only the new part and
     accumulate; `seed` and `horizon_s` are for formats that are generators; `drop_doubles` leaves out a request that is
-    sent twice (streamed, then plain); `stated_thinks` plays think times longer than the interval of starts.
+    sent twice (streamed, then plain); `stated_thinks` plays think times longer than the interval of starts. `time_unit`
+    is the unit of stamps and waits where the format's own does not hold. `spread_stamps` draws starts within the grain
+    of a coarse clock.
     """
 
     on_error: OnError = "repair"
@@ -38,20 +42,27 @@ class ReadOptions:
     stated_thinks: bool = False
     seed: int = 1
     horizon_s: float = 3_600.0
+    time_unit: TimeUnit | None = None
+    spread_stamps: bool = False
+
+    def unit_s(self, own_s: float) -> float:
+        """Return the unit of stamps and waits, seconds: the stated one, else the format's own."""
+        return own_s if self.time_unit is None else UNITS_S[self.time_unit]
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
     """The beginning of a file, for format detection.
 
-    `first` and `second` are the first two JSON values of a JSONL file (or the value of a JSON file); `header` is the
-    first line split at commas.
+    `first` and `second` are the first two JSON values of a JSONL file (or the value of a JSON file), `values` the
+    objects among its first lines; `header` is the first line split at commas.
     """
 
     path: Path
     first: Any
     second: Any
     header: tuple[str, ...]
+    values: tuple[dict[str, Any], ...] = ()
 
 
 def sample(path: Path, on_error: OnError = "repair") -> Sample:
@@ -66,14 +77,14 @@ def sample(path: Path, on_error: OnError = "repair") -> Sample:
     if on_error == "skip":
         for file in before:
             with suppress(UserError):
-                return _sample(path, file)
-        return _sample(path, last)
-    return _sample(path, (*before, last)[0])
+                return sample_of(path, file)
+        return sample_of(path, last)
+    return sample_of(path, (*before, last)[0])
 
 
-def _sample(path: Path, file: Path) -> Sample:
+def sample_of(path: Path, file: Path) -> Sample:
     """Read the first lines of one file of a path."""
-    first_lines = [line for _, line in zip(range(2), (line for _, line in files.lines(file)))]
+    first_lines = [line for _, line in zip(range(SAMPLED), (line for _, line in files.lines(file)))]
     if not first_lines:
         raise UserError(f"{file}: the file is empty; a trace was expected")
     first = _json_line(first_lines[0])
@@ -83,7 +94,8 @@ def _sample(path: Path, file: Path) -> Sample:
         first = first[0] if first else None
     second = _json_line(first_lines[1]) if len(first_lines) > 1 else None
     header = tuple(name.strip().strip('"') for name in first_lines[0].decode("utf-8-sig", "replace").split(","))
-    return Sample(path, first, second, header)
+    values = [first, *(_json_line(line) for line in first_lines[1:])]
+    return Sample(path, first, second, header, tuple(value for value in values if isinstance(value, dict)))
 
 
 def _json_line(line: bytes) -> Any:
@@ -118,9 +130,9 @@ def missing_columns(header: Sequence[str], *columns: str) -> str:
     return f"its first line names no column {', '.join(f'`{column}`' for column in missing)}" if missing else ""
 
 
-def json_rows(path: Path, repairs: Repairs) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (place, row) for every JSON object of a file or of a directory's files."""
-    for file in files.members(path):
+def json_rows(path: Path, repairs: Repairs, *, deep: bool = False) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (place, row) for every JSON object of a file or of a directory's files (`deep`: also in sub-folders)."""
+    for file in files.members(path, deep=deep):
         for at, value in files.documents(file, repairs):
             if not isinstance(value, dict):
                 rejection = repairs.rejection("not a row", at, "a JSON object was expected")
@@ -155,6 +167,7 @@ def csv_rows(path: Path, repairs: Repairs) -> Iterator[tuple[str, dict[str, str]
 
         reader = csv.DictReader(text())
         row = next(reader, None)
+        _check_header(reader.fieldnames or (), file)
         final = (reader.fieldnames or ("",))[-1]
         may_be_empty = not final.strip()
         while row is not None:
@@ -162,6 +175,7 @@ def csv_rows(path: Path, repairs: Repairs) -> Iterator[tuple[str, dict[str, str]
             at = f"{file}:{numbers[-1]}"
             following = next(reader, None)
             short = sum(value is None for value in row.values())
+            columns = len(row) - (None in row)
             open_end = following is None and bool(unended) and not unended[0].endswith(b'"')
             empty = not (row[final] or "").strip()
             problem = ""
@@ -175,6 +189,14 @@ def csv_rows(path: Path, repairs: Repairs) -> Iterator[tuple[str, dict[str, str]
                     break
                 raise rejection
             may_be_empty = may_be_empty or empty
+            if None in row and any(cell.strip() for cell in row[None]):
+                fields = f"{columns + len(row[None])} fields under {columns} column names"
+                advice = "a number with a comma needs quotes"
+                rejection = repairs.rejection("more fields than columns", at, f"{fields}; {advice}")
+                if not isinstance(rejection, Skip):
+                    raise rejection
+                row = following
+                continue
             if open_end:
                 last = unended[0].rpartition(b",")[2].decode("utf-8", "replace")
                 repairs.note(
@@ -184,6 +206,14 @@ def csv_rows(path: Path, repairs: Repairs) -> Iterator[tuple[str, dict[str, str]
             row = following
     if not row_count:
         raise UserError(f"{path}: there is a header, but no row below it; one row per request was expected")
+
+
+def _check_header(names: Sequence[str], file: Path) -> None:
+    """Raise UserError where a header names a column twice: which of them is meant is not known."""
+    stripped = [name.strip() for name in names if name.strip()]
+    twice = next((name for name in stripped if stripped.count(name) > 1), None)
+    if twice is not None:
+        raise UserError(f"{file}:1: the header names the column {twice!r} twice; one of each was expected")
 
 
 def number(row: dict[str, str], key: str, at: str, repairs: Repairs) -> float:
@@ -199,9 +229,9 @@ def number(row: dict[str, str], key: str, at: str, repairs: Repairs) -> float:
     return value
 
 
-def with_digest(corpus: Corpus, path: Path) -> Corpus:
+def with_digest(corpus: Corpus, path: Path, *, deep: bool = False) -> Corpus:
     """Return the corpus with the digest of its files; raise UserError where it is empty."""
-    corpus.source_sha256 = files.sha256(files.members(path, TEXTS))
+    corpus.source_sha256 = files.sha256(files.members(path, TEXTS, deep=deep))
     return require_requests(corpus, path)
 
 
@@ -222,24 +252,30 @@ def independent_rows(
     block_tokens: int = 64,
     scope: Literal["global", "none"] = "none",
 ) -> Corpus:
-    """Return independent rows as one corpus; the time unit is checked by the request rate."""
+    """Return independent rows as one corpus."""
     built = stream.build()
-    if len(built) >= 100:
-        span_s = float(built.t_s.max() - built.t_s.min())
-        rate = len(built) / span_s if span_s > 0.0 else float("inf")
-        low, high = LIKELY_RATE_PER_S
-        if not low <= rate <= high:
-            problem = f"{len(built)} requests in {span_s:g} s are {rate:.3g} per second; check the unit of time"
-            repairs.repair("implausible rate", f"{path}", problem, "kept as it stands")
     conversation = Conversation(name=path.name, block_tokens=block_tokens, streams=(built,), start_s=0.0)
     return with_digest(
         Corpus(name=path.name, format=form, conversations=[conversation], scope=scope, repairs=repairs), path
     )
 
 
+def not_skipped(error: Exception) -> Exception:
+    """Return the error of a defect of a whole file, which cannot be left out: also under `skip` a UserError."""
+    return UserError("the whole file would be left out; see the defects above") if isinstance(error, Skip) else error
+
+
+def out_of_order(t_s: float, latest_s: float, at: str, repairs: Repairs) -> None:
+    """Count a row that stands below a later one; sorting mends it, so `skip` has nothing to leave out."""
+    if repairs.on_error == "skip":
+        repairs.note("time going backwards", at, "sorted by time stamp")
+    else:
+        repairs.repair("time going backwards", at, f"{t_s} s after {latest_s} s", "sorted by time stamp")
+
+
 def check_order(stream: StreamBuilder, t_s: float, at: str, repairs: Repairs) -> float:
     """Return `t_s`; count it as a defect where it precedes an earlier row. Replay sorts by time, so nothing changes."""
     if t_s < stream.last_t_s:
-        repairs.repair("time going backwards", at, f"{t_s} s after {stream.last_t_s} s", "sorted by time stamp")
+        out_of_order(t_s, stream.last_t_s, at, repairs)
     stream.last_t_s = max(stream.last_t_s, t_s)
     return t_s

@@ -27,7 +27,7 @@ from scenarios.workloads import arrivals
 from scenarios.workloads.corpus import Conversation, Corpus, StreamBuilder
 from scenarios.workloads.readers import files
 from scenarios.workloads.readers.rows import ReadOptions, Sample
-from scenarios.workloads.repairs import Repairs
+from scenarios.workloads.repairs import Repairs, Skip
 
 FORMAT = "servegen"
 WINDOW_S = 600.0
@@ -46,7 +46,11 @@ def read(path: Path, options: ReadOptions) -> Corpus:
     for chunk in chunks:
         lengths = chunk.with_name(chunk.name.replace("-trace.csv", "-dataset.json"))
         if not lengths.exists():
-            raise UserError(f"{lengths}: missing; {chunk.name} needs its data set beside it")
+            problem = f"missing; {chunk.name} needs its data set beside it"
+            rejection = repairs.rejection("client without its data set", f"{lengths}", problem)
+            if not isinstance(rejection, Skip):
+                raise rejection
+            continue
         requests.extend(_client(chunk, lengths, options))
     stream = StreamBuilder("", "independent")
     for t_s, prompt_tokens, output_tokens in sorted(requests):
@@ -115,6 +119,8 @@ def _tables(lengths: Path) -> dict[float, dict[str, tuple[NDArray[np.int64], NDA
         windows = orjson.loads(lengths.read_bytes())
         out = {}
         for start, distributions in windows.items():
+            if "input_tokens" not in distributions and {"text_tokens", "image_tokens"} & set(distributions):
+                raise UserError(f"{lengths}: a multimodal pool (texts and images); pools of texts alone are read")
             table = {}
             for key in ("input_tokens", "output_tokens"):
                 pdf = (

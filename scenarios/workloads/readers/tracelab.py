@@ -13,7 +13,7 @@ Both state the prefix instead of giving block ids: see `synthetic_blocks`. Sourc
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,13 @@ import numpy as np
 
 from scenarios.workloads.corpus import STARTERS, STOPS, Conversation, Corpus, StreamBuilder, assumed_service_s
 from scenarios.workloads.readers import fields, rows
+from scenarios.workloads.readers.moments import Moments
 from scenarios.workloads.readers.rows import ReadOptions, Sample
-from scenarios.workloads.readers.synthetic_blocks import StatedPrefix
+from scenarios.workloads.readers.synthetic_blocks import StatedPrefix, note_beyond
 from scenarios.workloads.repairs import Repairs, Skip
 
 FORMAT = "tracelab"
 INPUT_EVENTS = ("user_message", "tool_result")
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def mismatch(sample: Sample) -> str:
@@ -39,74 +39,133 @@ def mismatch(sample: Sample) -> str:
     return rows.missing_columns(sample.header, "round_idx", "prefix_len", "input_len", "output_len")
 
 
-class _Session:
-    """One session being read."""
+@dataclass(slots=True, kw_only=True)
+class _Round:
+    """One round; `span_s` (start, end) is None in the replay CSV, whose rounds state the wait after them."""
 
-    def __init__(self, start_s: float | None) -> None:
-        self.stream = StreamBuilder("", "root")
-        self.chain = StatedPrefix()
-        self.start_s = start_s
-        self.end_s = 0.0
-        self.wait_s: float | None = None
-
-    def add(self, prompt_tokens: int, prefix_tokens: int, **more: Any) -> None:
-        # Any: the keywords of StreamBuilder.add.
-        if not len(self.stream):
-            self.stream.system_tokens = prefix_tokens
-        self.stream.add(prompt_tokens=prompt_tokens, runs=self.chain.extend(prompt_tokens, prefix_tokens), **more)
+    index: float
+    at: str
+    prompt_tokens: int
+    prefix_tokens: int
+    output_tokens: int
+    span_s: tuple[float, float] | None = None
+    wait_after_s: float | None = None
+    arrival_s: float | None = None
+    starter: str = ""
+    stop: str = ""
 
 
 def read(path: Path, options: ReadOptions) -> Corpus:
     """Read rounds of either form into conversations, in the order in which the sessions begin."""
     repairs = Repairs(options.on_error)
-    sessions: dict[str, _Session] = {}
+    moments = Moments(repairs)
+    sessions: dict[str, list[_Round]] = {}
     by_row = isinstance(rows.sample(path, options.on_error).first, dict)
+    unit_s = options.unit_s(1e-3)
     for at, row in rows.json_rows(path, repairs) if by_row else rows.csv_rows(path, repairs):
         try:
-            if by_row:
-                _round(row, at, sessions, repairs)
-            else:
-                _replay_row(row, at, sessions, repairs)
+            name = fields.name(row, "session_id") or fields.name(row, "id")
+            if name is None:
+                raise repairs.rejection("session_id missing", f"{at}: session_id", "missing; a name was expected")
+            found = _round(row, at, moments, repairs) if by_row else _replay_row(row, at, unit_s, repairs)
+            sessions.setdefault(name, []).append(found)
         except Skip:
             continue
-    beyond = sum(session.chain.beyond_tokens for session in sessions.values())
-    if beyond:
-        done = "cached in the source beyond the previous prompt; new here, as only prompts have block ids"
-        repairs.note("stated prefix beyond the last prompt, tokens", f"{path}", done, beyond)
-    conversations = [
-        Conversation(name=name, block_tokens=1, streams=(s.stream.build(),), start_s=s.start_s)
-        for name, s in sessions.items()
-        if len(s.stream)
-    ]
+    beyond_tokens = 0
+    conversations = []
+    for name, rounds in sessions.items():
+        chain = StatedPrefix()
+        ordered = _in_order(rounds, repairs)
+        conversations.append(
+            _timed(name, ordered, chain, repairs) if by_row else _laid_out(name, ordered, chain, repairs)
+        )
+        beyond_tokens += chain.beyond_tokens
+    note_beyond(beyond_tokens, f"{path}", repairs)
     return rows.with_digest(Corpus(name=path.name, format=FORMAT, conversations=conversations, repairs=repairs), path)
 
 
-def _replay_row(row: dict[str, Any], at: str, sessions: dict[str, _Session], repairs: Repairs) -> None:
-    keys = ("prefix_len", "input_len", "output_len", "tool_wait_after_ms")
-    values = {key: rows.number(row, key, at, repairs) for key in keys if row.get(key, "") != "" or key != keys[3]}
+def _in_order(rounds: list[_Round], repairs: Repairs) -> list[_Round]:
+    """Return a session's rounds by their numbers; one that stands below a later one is a defect."""
+    kept: list[_Round] = []
+    latest = float("-inf")
+    for one in rounds:
+        if one.index < latest:
+            problem = f"round {one.index:g} after round {latest:g} of its session"
+            try:
+                repairs.repair("time going backwards", one.at, problem, "sorted by round")
+            except Skip:
+                continue
+        latest = max(latest, one.index)
+        kept.append(one)
+    return sorted(kept, key=lambda one: one.index)
+
+
+def _laid_out(name: str, rounds: list[_Round], chain: StatedPrefix, repairs: Repairs) -> Conversation:
+    """Return a session of the replay CSV: each round a wait after the assumed end of the one before it."""
+    stream = StreamBuilder("", "root")
+    stream.system_tokens = rounds[0].prefix_tokens
+    end_s, wait_s = 0.0, 0.0
+    for k, one in enumerate(rounds):
+        if k:
+            if rounds[k - 1].wait_after_s is None:
+                repairs.note("tool wait absent", one.at, "taken as 0 s")
+            wait_s = rounds[k - 1].wait_after_s or 0.0
+        stream.add(
+            t_s=end_s + wait_s,
+            prompt_tokens=one.prompt_tokens,
+            output_tokens=one.output_tokens,
+            think_s=wait_s,
+            runs=chain.extend(one.prompt_tokens, one.prefix_tokens),
+        )
+        end_s += wait_s + float(assumed_service_s(np.array([one.output_tokens]))[0])
+    return Conversation(name=name, block_tokens=1, streams=(stream.build(),), start_s=rounds[0].arrival_s)
+
+
+def _timed(name: str, rounds: list[_Round], chain: StatedPrefix, repairs: Repairs) -> Conversation:
+    """Return a session of recorded rounds; one that starts before the last one has ended waits 0 s."""
+    stream = StreamBuilder("", "root")
+    stream.system_tokens = rounds[0].prefix_tokens
+    spans = [one.span_s or (0.0, 0.0) for one in rounds]
+    origin_s = spans[0][0]
+    end_s = latest_s = origin_s
+    for one, (start_s, stop_s) in zip(rounds, spans):
+        if start_s < end_s:
+            repairs.note("round starts before the last one ended", one.at, "the wait is taken as 0 s")
+        latest_s = max(latest_s, start_s)
+        stream.add(
+            t_s=latest_s - origin_s,
+            prompt_tokens=one.prompt_tokens,
+            output_tokens=one.output_tokens,
+            think_s=max(0.0, start_s - end_s),
+            service_s=stop_s - start_s,
+            runs=chain.extend(one.prompt_tokens, one.prefix_tokens),
+            starter=STARTERS.index(one.starter),
+            stop=STOPS.index(one.stop),
+        )
+        end_s = stop_s
+    return Conversation(name=name, block_tokens=1, streams=(stream.build(),), start_s=origin_s)
+
+
+def _replay_row(row: dict[str, Any], at: str, unit_s: float, repairs: Repairs) -> _Round:
+    keys = ("round_idx", "prefix_len", "input_len", "output_len")
+    optional = [key for key in ("tool_wait_after_ms", "arrival_time") if row.get(key, "") != ""]
+    values = {key: rows.number(row, key, at, repairs) for key in (*keys, *optional)}
     prefix = fields.integer(values, "prefix_len", at, repairs, 0)
     new = fields.integer(values, "input_len", at, repairs, 0)
-    output_tokens = fields.output(values, "output_len", at, repairs)
     if prefix + new < 1:
         raise repairs.rejection("prompt zero", at, "prefix_len + input_len = 0; at least 1 was expected")
-    name = str(row.get("session_id") or row.get("id"))
-    if name not in sessions:
-        arrival = row.get("arrival_time", "")
-        sessions[name] = _Session(rows.number(row, "arrival_time", at, repairs) * 1e-3 if arrival else None)
-    session = sessions[name]
-    service_s = float(assumed_service_s(np.array([output_tokens]))[0])
-    first = not len(session.stream)
-    if not first and session.wait_s is None:
-        repairs.note("tool wait absent", at, "taken as 0 s")
-    wait_s = 0.0 if first else session.wait_s or 0.0
-    t_s = session.end_s + wait_s
-    session.add(prefix + new, prefix, t_s=t_s, output_tokens=output_tokens, think_s=wait_s)
-    session.end_s = t_s + service_s
-    wait_ms = values.get("tool_wait_after_ms")
-    session.wait_s = None if wait_ms is None else max(0.0, wait_ms * 1e-3)
+    return _Round(
+        index=values["round_idx"],
+        at=at,
+        prompt_tokens=prefix + new,
+        prefix_tokens=prefix,
+        output_tokens=fields.output(values, "output_len", at, repairs),
+        wait_after_s=fields.wait(values, "tool_wait_after_ms", at, repairs, unit_s),
+        arrival_s=fields.seconds(values, "arrival_time", at, repairs, unit_s),
+    )
 
 
-def _round(row: dict[str, Any], at: str, sessions: dict[str, _Session], repairs: Repairs) -> None:
+def _round(row: dict[str, Any], at: str, moments: Moments, repairs: Repairs) -> _Round:
     total = fields.integer(row, "input_tokens_total", at, repairs, 1)
     prefix = fields.integer(row, "prefix_tokens", at, repairs, 0)
     new = fields.integer(row, "newly_append_tokens", at, repairs, 0)
@@ -114,39 +173,22 @@ def _round(row: dict[str, Any], at: str, sessions: dict[str, _Session], repairs:
         problem = f"prefix {prefix} + new {new} is not the total {total}"
         repairs.repair("lengths do not add up", at, problem, "the total is kept, the prefix cut to fit")
         prefix = min(prefix, total)
-    start_s, end_s, starter = _times(row, at, repairs)
-    session = sessions.setdefault(str(row.get("session_id")), _Session(start_s))
-    t_s = start_s - (session.start_s or 0.0)
-    think_s = t_s - session.end_s if len(session.stream) else 0.0
-    if think_s < 0.0:
-        repairs.note("round starts before the last one ended", at, "the wait is taken as 0 s")
-    session.add(
-        total,
-        prefix,
-        t_s=max(t_s, session.stream.last_t_s),
-        output_tokens=fields.output(row, "output_tokens", at, repairs),
-        think_s=max(0.0, think_s),
-        service_s=end_s - start_s,
-        starter=STARTERS.index(starter),
-        stop=STOPS.index("tool_use" if row.get("tools") else "end_turn"),
-    )
-    session.stream.last_t_s = max(t_s, session.stream.last_t_s)
-    session.end_s = t_s + (end_s - start_s)
-
-
-def _times(row: dict[str, Any], at: str, repairs: Repairs) -> tuple[float, float, str]:
-    """Return (start, end, starter) of a round from its events, seconds since 1970."""
     starts: list[float] = []
     ends: list[float] = []
     for event in row.get("timing_events") or ():
-        try:
-            moment = datetime.fromisoformat(str(event.get("timestamp")))
-        except ValueError:
-            problem = f"{event.get('timestamp')!r} is no ISO time"
-            raise repairs.rejection("timestamp not a time", f"{at}: timing_events", problem) from None
-        at_s = (moment - EPOCH) / timedelta(seconds=1)
+        if not isinstance(event, dict):
+            raise repairs.rejection("not an event", f"{at}: timing_events", "objects were expected")
+        at_s = moments.seconds(event.get("timestamp"), "timing_events", at)
         (starts if event.get("event_type") in INPUT_EVENTS else ends).append(at_s)
     if not starts:
         raise repairs.rejection("no input event", f"{at}: timing_events", "a user_message or tool_result was expected")
-    human = row.get("first_input_event_type") == "user_message"
-    return max(starts), max([max(starts), *ends]), "human" if human else "tool"
+    return _Round(
+        index=fields.integer(row, "round_index", at, repairs, 0),
+        at=at,
+        prompt_tokens=total,
+        prefix_tokens=prefix,
+        output_tokens=fields.output(row, "output_tokens", at, repairs),
+        span_s=(max(starts), max([max(starts), *ends])),
+        starter="human" if row.get("first_input_event_type") == "user_message" else "tool",
+        stop="tool_use" if row.get("tools") else "end_turn",
+    )

@@ -20,16 +20,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from scenarios.workloads.corpus import STARTERS, STOPS, Conversation, Corpus, Stream, StreamBuilder, Wait
+from scenarios.workloads.corpus import Conversation, Corpus, Stream, StreamBuilder, Wait
 from scenarios.workloads.readers import fields, files, rows
+from scenarios.workloads.readers.block_ids import BlockIds
 from scenarios.workloads.readers.rows import ReadOptions, Sample
+from scenarios.workloads.readers.weka_requests import TOLERANCE_S, RequestReader, first_stamp_s, without_doubles
 from scenarios.workloads.repairs import Repairs, Skip
 
 ClockBase = Literal["auto", "relative", "absolute"]
 FORMAT = "weka"
-STOP_CODE = {"": 0, "tool_use": 1, "end_turn": 2, "max_tokens": 3}
-TOLERANCE_S = 1.0
-"""Tolerance of comparisons between clocks (WEKA v8 rounds the stamps of root requests to seconds)."""
 
 
 def mismatch(sample: Sample) -> str:
@@ -57,12 +56,15 @@ def read(path: Path, options: ReadOptions | None = None) -> Corpus:
     options = options or ReadOptions()
     repairs = Repairs(options.on_error)
     documents = (item for file in files.members(path) for item in files.documents(file, repairs))
+    ids: BlockIds | None = None
     conversations: list[Conversation] = []
     names: dict[str, int] = {}
     scopes: dict[str, str] = {}
     for at, document in documents:
         try:
-            conversation, scope = _conversation(document, at, repairs, options)
+            if ids is None:
+                ids = BlockIds(repairs, options.block_tokens or _block_size(document, at, repairs))
+            conversation, scope = _conversation(document, at, ids, repairs, options)
             if conversations and conversation.block_tokens != conversations[0].block_tokens:
                 problem = (
                     f"{conversation.block_tokens}; the conversations before it have {conversations[0].block_tokens}"
@@ -76,6 +78,8 @@ def read(path: Path, options: ReadOptions | None = None) -> Corpus:
             conversations.append(_with_unique_name(conversation, names, at, repairs))
         except Skip:
             continue
+    if ids is not None:
+        ids.check(path)
     return rows.with_digest(
         Corpus(
             name=path.name,
@@ -99,23 +103,32 @@ def _with_unique_name(conversation: Conversation, names: dict[str, int], at: str
     return replace(conversation, name=f"{conversation.name}#{seen}")
 
 
-def _conversation(document: Any, at: str, repairs: Repairs, options: ReadOptions) -> tuple[Conversation, str]:
+def _block_size(document: Any, at: str, repairs: Repairs) -> int:
     if not isinstance(document, dict) or not isinstance(document.get("requests"), list):
         raise repairs.rejection("not a conversation", at, "an object with a list `requests` was expected")
-    block_tokens = fields.integer(document, "block_size", at, repairs, 1)
+    return fields.integer(document, "block_size", at, repairs, 1)
+
+
+def _conversation(
+    document: Any, at: str, ids: BlockIds, repairs: Repairs, options: ReadOptions
+) -> tuple[Conversation, str]:
+    block_tokens = _block_size(document, at, repairs) if options.block_tokens is None else options.block_tokens
+    if not isinstance(document.get("requests"), list):
+        raise repairs.rejection("not a conversation", at, "an object with a list `requests` was expected")
     if not document["requests"]:
         raise repairs.rejection("conversation empty", f"{at}: requests", "empty; at least one request was expected")
     models: dict[str, int] = {}
     root = StreamBuilder("", "root")
     root.tool_tokens, root.system_tokens = _prefix(document, at, repairs)
     spawned: list[tuple[int, str, dict[str, Any]]] = []
-    reader = _Reader(repairs, block_tokens, models, options.stated_thinks)
-    for k, row in enumerate(_without_duplicates(document["requests"], at, repairs, options.drop_doubles)):
+    requests = without_doubles(document["requests"], at, repairs, options.drop_doubles)
+    reader = RequestReader(repairs, ids, models, options, first_stamp_s(requests, at, repairs, options))
+    for k, row in enumerate(requests):
         place = f"{at}: requests[{k}]"
         if isinstance(row, dict) and row.get("type") == "subagent":
             spawned.append((len(root) - 1, place, row))
         else:
-            reader.add(root, row, place)
+            reader.add(root, row, place, -reader.first_s)
     if not len(root):
         raise repairs.rejection("conversation empty", f"{at}: requests", "only sub-agents; a root request was expected")
     stream = root.build()
@@ -137,109 +150,12 @@ def _conversation(document: Any, at: str, repairs: Repairs, options: ReadOptions
     return conversation, scope
 
 
-def _without_duplicates(requests: list[Any], at: str, repairs: Repairs, drop: bool) -> list[Any]:
-    """Count requests sent twice, streamed and then plain with the same blocks, and drop the second where asked.
-
-    They double the load and inflate the cache hit.
-    """
-    out: list[Any] = []
-    before: dict[str, Any] = {}
-    for k, row in enumerate(requests):
-        row_before, before = before, row if isinstance(row, dict) else {}
-        streamed_first = before.get("type") == "n" and row_before.get("type") == "s"
-        if streamed_first and all(before.get(key) == row_before.get(key) for key in ("in", "hash_ids")):
-            done = "the second is left out" if drop else "kept: it doubles the load, see `drop_doubles`"
-            repairs.note("same prompt sent twice, streamed and plain", f"{at}: requests[{k}]", done)
-            if drop:
-                continue
-        out.append(row)
-    return out
-
-
 def _prefix(row: dict[str, Any], at: str, repairs: Repairs) -> tuple[int, int]:
     """Return (tool, system) tokens: optional fields."""
     return (
         fields.integer(row, "tool_tokens", at, repairs, 0) if row.get("tool_tokens") is not None else 0,
         fields.integer(row, "system_tokens", at, repairs, 0) if row.get("system_tokens") is not None else 0,
     )
-
-
-class _Reader:
-    """Convert rows to requests of a stream and validate them."""
-
-    def __init__(self, repairs: Repairs, block_tokens: int, models: dict[str, int], stated_thinks: bool) -> None:
-        self.repairs = repairs
-        self.stated_thinks = stated_thinks
-        self.block_tokens = block_tokens
-        self.models = models
-
-    def add(self, stream: StreamBuilder, row: Any, at: str, base_s: float = 0.0) -> None:
-        """Append one request; `base_s` is added to its time."""
-        repairs = self.repairs
-        if not isinstance(row, dict):
-            raise repairs.rejection("not a request", at, "an object was expected")
-        prompt_tokens = fields.integer(row, "in", at, repairs, 1)
-        output_tokens = fields.output(row, "out", at, repairs)
-        runs = fields.block_runs(row, "hash_ids", at, repairs, prompt_tokens, self.block_tokens)
-        stop = row.get("stop") or ""
-        types = row.get("input_types") or ()
-        starter = 0
-        if len(stream) and types:
-            starter = STARTERS.index("tool" if "tool_result" in types else "human")
-        before_s = stream.last_t_s
-        t_s = self._start_s(stream, row, at)
-        stream.add(
-            t_s=t_s + base_s,
-            prompt_tokens=prompt_tokens,
-            output_tokens=output_tokens,
-            think_s=self._think_s(row, at, t_s - before_s),
-            service_s=self._wait_s(row, "api_time", at),
-            runs=runs,
-            stop=STOP_CODE.get(stop, STOPS.index("other")),
-            starter=starter,
-            model=self.models.setdefault(str(row.get("model", "")), len(self.models)),
-        )
-
-    def _start_s(self, stream: StreamBuilder, row: dict[str, Any], at: str) -> float:
-        t_s = fields.seconds(row, "t", at, self.repairs)
-        if t_s is None:
-            raise self.repairs.rejection("t missing", f"{at}: t", "missing; seconds from the start were expected")
-        if t_s < 0.0:
-            self.repairs.repair("time negative", f"{at}: t", f"{t_s} s lies before the start", "taken as 0 s")
-            t_s = 0.0
-        before = stream.last_t_s
-        if t_s < before:
-            self.repairs.repair(
-                "time going backwards", f"{at}: t", f"{t_s} s after {before} s", "taken as the time before it"
-            )
-            t_s = before
-        stream.last_t_s = t_s
-        return t_s
-
-    def _think_s(self, row: dict[str, Any], at: str, interval_s: float) -> float | None:
-        """Return the think time, or None where it cannot be the wait since the previous request's end.
-
-        After a request without `api_time`, producers count it from an earlier end: it then exceeds the interval between
-        the starts, and replaying it would lengthen the session severalfold.
-        """
-        think_s = self._wait_s(row, "think_time", at)
-        if think_s is not None and think_s > interval_s + TOLERANCE_S:
-            kind = "think_time longer than the interval between the starts"
-            if self.stated_thinks:
-                self.repairs.note(kind, at, "played as stated, as asked: the session takes longer than recorded")
-                return think_s
-            self.repairs.note(kind, at, "taken as missing: the wait is derived from the starts")
-            return None
-        return think_s
-
-    def _wait_s(self, row: dict[str, Any], key: str, at: str) -> float | None:
-        wait_s = fields.seconds(row, key, at, self.repairs)
-        if wait_s is None:
-            self.repairs.note(f"{key} absent", at, "left missing: derived from the starts around it")
-        elif wait_s < 0.0:
-            self.repairs.repair(f"{key} negative", f"{at}: {key}", f"{wait_s} s", "taken as missing")
-            return None
-        return wait_s
 
 
 def _base(spawned: list[tuple[int, str, dict[str, Any]]], at: str, repairs: Repairs, clock: ClockBase) -> ClockBase:
@@ -262,14 +178,16 @@ def _base(spawned: list[tuple[int, str, dict[str, Any]]], at: str, repairs: Repa
 
 
 def _subagent(
-    reader: _Reader, root: Stream, number: int, after: int, place: str, row: dict[str, Any], base: ClockBase
+    reader: RequestReader, root: Stream, number: int, after: int, place: str, row: dict[str, Any], base: ClockBase
 ) -> Stream | None:
     """Read one sub-agent; the root's first request that starts after its end waits for it, unless it was detached."""
     repairs = reader.repairs
-    spawn_s = fields.seconds(row, "t", place, repairs)
+    spawn_s = fields.seconds(row, "t", place, repairs, reader.unit_s)
     if spawn_s is None:
         raise repairs.rejection("t missing", f"{place}: t", "missing; the spawn time in seconds was expected")
     rows = row.get("requests")
+    if isinstance(rows, list):
+        rows = without_doubles(rows, place, repairs, reader.options.drop_doubles)
     if not isinstance(rows, list) or not rows:
         repairs.note("sub-agent without requests", place, "left out: it sends nothing")
         return None
@@ -278,7 +196,8 @@ def _subagent(
     builder = StreamBuilder(name, "background" if detached else "spawn")
     builder.tool_tokens, builder.system_tokens = _prefix(row, place, repairs)
     for k, inner in enumerate(rows):
-        reader.add(builder, inner, f"{place}.requests[{k}]", spawn_s if base == "relative" else 0.0)
+        origin_s = spawn_s if base == "relative" else 0.0
+        reader.add(builder, inner, f"{place}.requests[{k}]", origin_s - reader.first_s)
     if after >= 0:
         builder.waits[0] = ((0, after),)
     stream = builder.build()

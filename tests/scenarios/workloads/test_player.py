@@ -229,9 +229,7 @@ def test_lanes_of_rows_are_a_fixed_concurrency_and_wrapping_is_explicit_and_bust
     path.write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
     plays = scripts(detect.read(path))
     bench = Bench(service_s=1.0)
-    source = LanesSource(
-        bench.stage, plays, lanes=2, seed=1, start_window=(0.0, 0.0), order="in_turn", global_scope=True
-    )
+    source = LanesSource(bench.stage, plays, lanes=2, seed=1, start_window=(0.0, 0.0), order="in_turn")
     turns = bench.play(source, until_s=4.5)
     assert bench.most_in_flight == 2
     seen = [[run.first + run.blocks - 1 for run in t.context.runs][-1] for t in turns]

@@ -15,8 +15,8 @@ from scenarios.workloads.readers.detect import read
     [
         (
             "a.jsonl",
-            '{"timestamp": 1, "input_length": 4}\n',
-            "nearest to mooncake, but its first row has no `output_len",
+            '{"timestamp": 1, "hash_ids": [4]}\n',
+            "it begins as none of parquet, weka, tracelab",
         ),
         (
             "b.json",

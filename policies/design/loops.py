@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policies.design.residence import EXPONENTIAL, Shape
+
 Complexes = NDArray[np.complex128]
 Floats = NDArray[np.float64]
 # The loop gain G at complex frequencies s, 1/s.
@@ -130,7 +132,7 @@ def margins(loop: Response, omega_rad_s: Floats) -> Margins:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hopf:
-    """The gain at which dx/dt = -x/T - k x(t - L) starts to swing, and how it swings there."""
+    """The gain at which feedback on busy slots through a dead time starts to swing, and how it swings there."""
 
     gain_per_s: float
     omega_rad_s: float
@@ -141,23 +143,39 @@ class Hopf:
         return 2 * np.pi / self.omega_rad_s
 
 
-def hopf_point(residence_s: float | None, dead_time_s: float) -> Hopf:
-    """Return the Hopf point of a proportional gate: w L + atan(w T) = pi, k_c = sqrt(w^2 + 1/T^2).
+def hopf_point(residence_s: float | None, dead_time_s: float, shape: Shape = EXPONENTIAL) -> Hopf:
+    """Return the Hopf point of a proportional gate: the smallest k with k e^{-jwL} (1 - F*(jwT)) / (jw) = -1.
 
-    `residence_s` None is the integrator (a pool that stays full): k_c L = pi/2, period 4 L.
+    Exponential residence: w L + atan(w T) = pi, k_c = sqrt(w^2 + 1/T^2). Fixed residence: w (L + T/2) = pi,
+    k_c = w / (2 sin(w T/2)). `residence_s` None is the integrator (a pool that stays full): k_c L = pi/2, period 4 L.
     """
     if residence_s is None:
         omega = np.pi / 2 / dead_time_s
         return Hopf(gain_per_s=omega, omega_rad_s=omega)
     t, dead = residence_s, dead_time_s
-
-    def lag(omega: float) -> float:
-        return float(np.pi - omega * dead - np.arctan(omega * t))
-
     from scipy.optimize import brentq  # slow to import, and reading a scenario imports this module
 
-    omega = float(brentq(lag, 1e-9 / dead, np.pi / dead, xtol=1e-14))
-    return Hopf(gain_per_s=float(np.hypot(omega, 1 / t)), omega_rad_s=omega)
+    if shape.kind == "exponential":
+        omega = float(
+            brentq(lambda w: float(np.pi - w * dead - np.arctan(w * t)), 1e-9 / dead, np.pi / dead, xtol=1e-14)
+        )
+        return Hopf(gain_per_s=float(np.hypot(omega, 1 / t)), omega_rad_s=omega)
+
+    def pool(omega: Floats) -> Complexes:
+        value: Complexes = np.exp(-1j * omega * dead) * (1 - shape.transform(1j * omega * t)) / (1j * omega)
+        return value
+
+    # The slowest crossing lies below pi/L; later ones matter only where the first falls near a zero of 1 - F*.
+    omega_rad_s = np.linspace(1e-3, 6.5 * np.pi, 4001) / (dead + t / 2)
+    response = pool(omega_rad_s)
+    at = np.flatnonzero((response.imag[:-1] < 0) & (response.imag[1:] >= 0) & (response.real[1:] < 0))
+    points = []
+    for i in at:
+        omega = float(brentq(lambda w: float(pool(np.array([w]))[0].imag), omega_rad_s[i], omega_rad_s[i + 1]))
+        size = float(abs(pool(np.array([omega]))[0]))
+        if size > 1e-9 * t:
+            points.append(Hopf(gain_per_s=1 / size, omega_rad_s=omega))
+    return min(points, key=lambda point: point.gain_per_s)
 
 
 def lag_root(*, residence_s: float, dead_time_s: float, gain_per_s: float, branch: int = 0) -> complex:

@@ -3,10 +3,12 @@
 For a small change u of the release rate, with the pool's slots free (`starved`) or all busy (`full`):
 
     signal                starved                               full
-    busy x                e^{-sL} / (s + 1/T)                   0
+    busy x                e^{-sL} (1 - F*(sT)) / s              0
     at decode y           x                                     e^{-sL} / s
-    in flight W           (1 - e^{-sL}/(1 + sT)) / s            1 / s
-    retirements q         x / T                                 0
+    in flight W           (1 - e^{-sL} F*(sT)) / s              1 / s
+    retirements q         e^{-sL} F*(sT)                        0
+
+with F* the transform of the residence over its mean T (`residence.Shape`); exponential: 1 / (1 + sT).
 
 A law's linearisation says which combination of them it feeds back, and so does its loop gain follow.
 """
@@ -20,6 +22,7 @@ from typing import Any, Literal
 import numpy as np
 
 from policies.design.loops import PADE_ORDER, Complexes, Rational, Response
+from policies.design.residence import EXPONENTIAL, Shape
 
 Regime = Literal["starved", "full"]
 Signal = Literal["busy", "at_decode", "in_flight", "retirements"]
@@ -27,7 +30,7 @@ Signal = Literal["busy", "at_decode", "in_flight", "retirements"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TandemModel:
-    """Dead time L of the pipeline, N slots, mean residence T, and how late the law sees and acts.
+    """Dead time L of the pipeline, N slots, mean residence T and its shape, and how late the law sees and acts.
 
     `observation_s` = age of the readings + half of the sampling period; it delays every signal alike.
     """
@@ -36,6 +39,7 @@ class TandemModel:
     residence_s: float
     dead_time_s: float
     observation_s: float = 0.0
+    shape: Shape = EXPONENTIAL
 
     @property
     def loop_delay_s(self) -> float:
@@ -49,18 +53,21 @@ class TandemModel:
 
     def respond(self, signal: Signal, s: Complexes, regime: Regime) -> Complexes:
         """Return the transfer from the release rate to the signal as the law sees it, at complex frequencies s."""
-        delay = np.exp(-s * self.dead_time_s)
-        busy = delay / (s + 1 / self.residence_s)
+        return self.respond_after(signal, s, regime, np.exp(-s * self.dead_time_s))
+
+    def respond_after(self, signal: Signal, s: Complexes, regime: Regime, delay: Complexes) -> Complexes:
+        """Return the same with another transfer of the pipeline in the place of e^{-sL}."""
         starved = regime == "starved"
+        ended = self.shape.transform(s * self.residence_s) if starved else np.zeros_like(s)
         value: Complexes
-        if signal == "busy":
-            value = busy if starved else np.zeros_like(s)
-        elif signal == "at_decode":
-            value = busy if starved else delay / s
-        elif signal == "in_flight":
-            value = (1 - delay / (1 + s * self.residence_s)) / s if starved else 1 / s
+        if signal == "in_flight":
+            value = (1 - delay * ended) / s
+        elif signal == "retirements":
+            value = delay * ended
+        elif signal == "busy" and not starved:
+            value = np.zeros_like(s)
         else:
-            value = busy / self.residence_s if starved else np.zeros_like(s)
+            value = delay * (1 - ended) / s
         return value * np.exp(-s * self.observation_s)
 
     def system(self, signal: Signal, regime: Regime, order: int = PADE_ORDER) -> Any:  # Any: python-control's, untyped
@@ -101,14 +108,17 @@ class Linear:
 
     def loop(self, model: TandemModel, regime: Regime = "starved") -> Response:
         """Return the loop gain with this model; 1 + G = 0 are the closed loop's modes."""
+        return lambda s: self._total(model, s, regime, np.exp(-s * model.dead_time_s))
 
-        def at(s: Complexes) -> Complexes:
-            total = np.zeros_like(s)
-            for signal, gain in self.feedback.items():
-                total = total + gain(s) * model.respond(signal, s, regime)
-            return total
+    def around(self, model: TandemModel, regime: Regime = "starved") -> Response:
+        """Return the part of the loop gain that does not pass the pipeline: work is counted from its release on."""
+        return lambda s: self._total(model, s, regime, np.zeros_like(s))
 
-        return at
+    def _total(self, model: TandemModel, s: Complexes, regime: Regime, delay: Complexes) -> Complexes:
+        total = np.zeros_like(s)
+        for signal, gain in self.feedback.items():
+            total = total + gain(s) * model.respond_after(signal, s, regime, delay)
+        return total
 
     def system(self, model: TandemModel, regime: Regime = "starved", order: int = PADE_ORDER) -> Any:  # Any: as above
         """Return the loop gain as a state space of python-control, each dead time as Pade of this order."""

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import lambertw
 
+from policies.design.residence import Shape
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
@@ -54,6 +56,30 @@ def ring_mode(*, residence_s: float, dead_time_s: float, stages: int, harmonic: 
     if best is None:
         raise ValueError(f"no mode of harmonic {harmonic} for {stages} stages")
     return Mode(root_per_s=best)
+
+
+def ring_mode_of(*, residence_s: float, dead_time_s: float, shape: Shape) -> Mode:
+    """Return the slowest oscillating mode of a ring with residence of any shape, F*(sT) e^{-sL} = 1, by Newton.
+
+    It starts at zeta ~ pi cv^2; where dispersion leaves no oscillation to speak of, the start is the answer.
+    """
+    if shape.kind in ("exponential", "erlang"):
+        return ring_mode(residence_s=residence_s, dead_time_s=dead_time_s, stages=shape.stages)
+    lap_s = residence_s + dead_time_s
+    omega = 2 * np.pi / lap_s
+    zeta = ring_damping(residence_s=residence_s, dead_time_s=dead_time_s, residence_cv=shape.cv)
+    start = omega * complex(-min(zeta, 0.9), 1.0)
+    s, step = start, 1e-6 * omega
+    for _ in range(40):
+
+        def rest(at: complex) -> complex:
+            return complex(shape.transform(np.array([at * residence_s]))[0] * np.exp(-at * dead_time_s) - 1)
+
+        slope = (rest(s + step) - rest(s - step)) / (2 * step)
+        move = rest(s) / slope if slope != 0 else 0j
+        s -= move if abs(move) < 0.1 * omega else 0.1 * omega * move / abs(move)
+    solved = abs(rest(s)) < 1e-8 and 0.5 < s.imag / omega < 1.5 and s.real < 1e-9
+    return Mode(root_per_s=s if solved else start)
 
 
 def ring_damping(*, residence_s: float, dead_time_s: float, residence_cv: float) -> float:

@@ -34,9 +34,9 @@ FINE, BLOCK = 8.0, 32
 class FlowPlant:
     """What the flow passes.
 
-    `dead_times_s`: at equally spaced ranks of turns. `ceiling_per_s`: most that is released. `arrivals_per_s` None: work
-    always waits. `loaded_residence_s`: mean residence in an empty and in a full pool, where turns slow each other down
-    (None: it is `residence_s` at any load).
+    `dead_times_s`: at equally spaced ranks of turns. `ceiling_per_s`: most that is released. `arrivals_per_s` None:
+    work always waits. `loaded_residence_s`: mean residence in an empty and in a full pool, where turns slow each other
+    down (None: it is `residence_s` at any load).
     """
 
     slots: float
@@ -179,7 +179,7 @@ class _Pool:
         rows = [_means(weights[self._fine + phase : last]) for phase in range(BLOCK)]
         blocks = max(len(row) for row in rows)
         self._coarse = np.array([np.pad(row, (0, blocks - len(row)))[::-1] for row in rows])
-        self._weights = np.pad(weights[: last], (0, BLOCK))[self._first : self._fine + BLOCK][::-1].copy()
+        self._weights = np.pad(weights[:last], (0, BLOCK))[self._first : self._fine + BLOCK][::-1].copy()
         # Both start far enough before the first step that every sum is over a whole slice.
         self._pad, self._blocks = -(-(self._fine + BLOCK) // BLOCK) * BLOCK, blocks
         self._joined = np.zeros(self._pad + count)
@@ -245,6 +245,6 @@ def _travel(dead_times_s: Sequence[float], step_s: float) -> Floats:
     fine = np.interp((np.arange(1000) + 0.5) / 1000, ranks, sorted(dead_times_s)) / step_s
     whole = np.floor(fine + 1e-9).astype(int)
     part = np.maximum(fine - whole, 0.0)
-    share = np.bincount(whole, 1 - part, int(whole.max()) + 2) + np.bincount(whole + 1, part, int(whole.max()) + 2)
-    share = np.trim_zeros(np.where(share > 1e-12, share, 0.0), "b") / 1000.0
+    counts = np.bincount(whole, 1 - part, int(whole.max()) + 2) + np.bincount(whole + 1, part, int(whole.max()) + 2)
+    share = np.trim_zeros(np.where(counts > 1e-12, counts, 0.0), "b") / 1000.0
     return np.asarray(share[::-1], dtype=np.float64).copy()

@@ -6,6 +6,7 @@ Everything here is of a path without noise; for records of runs there is the ver
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,19 +16,22 @@ from policies.design.flow import Path
 Floats = NDArray[np.float64]
 LEAST_LAPS = 3.0
 SAME = 0.9
-"""A lag whose correlation reaches this share of the best one counts as a whole lap: the first such lag is the period."""
+"""The first lag whose correlation reaches this share of the best one is the period."""
 LEAST_SWING = 1e-3
 """Half of the swing, as a share of the scale, below which a path is at rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lap:
-    """Period in seconds, lowest and highest level of a mean lap in turns; `kept_ratio` of the swing that remains from
-    the first third to the last (1: it keeps itself)."""
+    """Period in seconds; lowest and highest level of a mean lap and amplitude of its fundamental, in turns.
+
+    `kept_ratio`: the swing of the last third of the laps over that of the first (1: it keeps itself).
+    """
 
     period_s: float
     trough: float
     peak: float
+    fundamental: float
     kept_ratio: float
 
     @property
@@ -45,14 +49,17 @@ def lap_of(series: Floats, step_s: float, scale: float) -> Lap | None:
         return None
     laps = int(len(series) / lag)
     edges = np.linspace(len(series) - laps * lag, len(series), laps + 1).astype(int)
-    highs = np.array([series[a:b].max() for a, b in zip(edges, edges[1:])])
-    lows = np.array([series[a:b].min() for a, b in zip(edges, edges[1:])])
+    highs = np.array([series[a:b].max() for a, b in pairwise(edges)])
+    lows = np.array([series[a:b].min() for a, b in pairwise(edges)])
     third = max(laps // 3, 1)
     swing = highs - lows
+    whole = series[edges[0] :]
+    wave = np.exp(-2j * np.pi * np.arange(len(whole)) / lag)
     return Lap(
         period_s=lag * step_s,
         trough=float(lows.mean()),
         peak=float(highs.mean()),
+        fundamental=float(2 * np.abs(np.mean((whole - whole.mean()) * wave))),
         kept_ratio=float(swing[-third:].mean() / max(swing[:third].mean(), 1e-300)),
     )
 

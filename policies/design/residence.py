@@ -15,10 +15,11 @@ Cox, Renewal Theory (1962), chs. 2 and 5.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ from scipy import special
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
+# Numbers of any kind and width, as numpy's operators return them.
+Numbers = NDArray[Any]
 Kind = Literal["exponential", "erlang", "fixed", "lognormal", "measured"]
 ATOMS = 600
 """Points that stand for a lognormal or measured shape; twice as many change a Hopf gain by less than 0.1 %."""
@@ -50,8 +53,8 @@ class Shape:
         """Return the coefficient of variation."""
         if self.kind == "measured":
             points, weights = _atoms(self)
-            return float(np.sqrt(max(weights @ points**2 - 1.0, 0.0)))
-        known = {"exponential": 1.0, "erlang": self.stages**-0.5, "fixed": 0.0, "lognormal": self.cv_ratio}
+            return math.sqrt(max(float(weights @ points**2) - 1.0, 0.0))
+        known = {"exponential": 1.0, "erlang": 1 / math.sqrt(self.stages), "fixed": 0.0, "lognormal": self.cv_ratio}
         return known[self.kind]
 
     def __str__(self) -> str:
@@ -62,7 +65,7 @@ class Shape:
             return f"lognormal of cv {self.cv_ratio:g}"
         return f"measured, cv {self.cv:.2g}" if self.kind == "measured" else self.kind
 
-    def transform(self, p: Complexes) -> Complexes:
+    def transform(self, p: Numbers) -> Complexes:
         """Return F*(p) at p = s T."""
         p = np.asarray(p, dtype=np.complex128)
         if self.kind == "exponential":
@@ -78,7 +81,7 @@ class Shape:
             out[i : i + rows] = np.exp(-np.outer(flat[i : i + rows], points)) @ weights
         return out.reshape(p.shape)
 
-    def excess(self, age_ratio: Floats) -> Floats:
+    def excess(self, age_ratio: Numbers) -> Floats:
         """Return J(a) = E[(R/T - a)+]."""
         a = np.asarray(age_ratio, dtype=np.float64)
         if self.kind == "exponential":
@@ -98,6 +101,27 @@ class Shape:
         tail_mass = np.concatenate([np.cumsum(weights[::-1])[::-1], [0.0]])
         tail_mean = np.concatenate([np.cumsum((weights * points)[::-1])[::-1], [0.0]])
         return np.asarray(tail_mean[below] - a * tail_mass[below])
+
+    def polynomials(self, mean_s: float, order: int) -> tuple[Floats, Floats]:
+        """Return numerator and denominator of a rational F* in s, highest power first, for step responses and loci.
+
+        Exact for exponential and Erlang; a Pade approximation of this order for fixed; for the others an Erlang or a
+        balanced two-phase law of the same mean and cv.
+        """
+        cv = self.cv
+        if cv > 1.0 + 1e-9 and self.kind != "exponential":
+            share = (1 + np.sqrt((cv**2 - 1) / (cv**2 + 1))) / 2
+            fast, slow = np.array([mean_s / (2 * share), 1.0]), np.array([mean_s / (2 * (1 - share)), 1.0])
+            return np.polyadd(share * slow, (1 - share) * fast), np.polymul(fast, slow)
+        stages = self.stages if self.kind == "erlang" else round(1 / max(cv, 0.05) ** 2)
+        if self.kind == "fixed" or stages > 40:
+            k = np.arange(order, -1, -1)
+            factors = special.comb(order, k) / special.poch(2 * order - k + 1, k) * mean_s**k
+            return np.asarray(factors * (-1.0) ** k), np.asarray(factors)
+        down = np.array([1.0])
+        for _ in range(stages):
+            down = np.polymul(down, [mean_s / stages, 1.0])
+        return np.array([1.0]), down
 
     def longest_ratio(self, left: float = 1e-4) -> float:
         """Return the age beyond which less than the share `left` of all slot time is spent."""

@@ -48,7 +48,7 @@ def unstable_count(loop: Response, omega_rad_s: Floats) -> int:
     start = np.angle(value[0])
     turned = float(np.unwrap(np.angle(value))[-1] - start)
     # The half below the real axis mirrors this one; at the grid's ends 1 + G is all but real.
-    return max(round(-(turned + start) / np.pi), 0)
+    return int(max(round(-float(turned + start) / np.pi), 0))
 
 
 def pipeline_margin_s(linear: Linear, model: TandemModel, regime: Regime, omega_rad_s: Floats) -> float:

@@ -71,13 +71,18 @@ class TandemModel:
         return value * np.exp(-s * self.observation_s)
 
     def system(self, signal: Signal, regime: Regime, order: int = PADE_ORDER) -> Any:  # Any: python-control's, untyped
-        """Return the same transfer as a state space of python-control, each dead time as Pade of this order."""
+        """Return the same transfer as a state space of python-control, each dead time as Pade of this order.
+
+        A fixed residence is a dead time too; a lognormal or measured one is replaced by one of the same mean and cv.
+        """
         import control
 
         s = control.tf("s")
         numerator, denominator = control.pade(self.dead_time_s, order) if self.dead_time_s > 0 else ([1.0], [1.0])
         delay = control.tf(numerator, denominator)
-        busy = delay / (s + 1 / self.residence_s)
+        ended_up, ended_down = self.shape.polynomials(self.residence_s, order)
+        # What is busy, (1 - F*)/s, without the pole at 0 that cancels.
+        busy = delay * control.tf(np.polysub(ended_down, ended_up)[:-1], ended_down)
         starved = regime == "starved"
         if signal == "busy":
             system = busy if starved else control.tf([0.0], [1.0])
@@ -90,7 +95,7 @@ class TandemModel:
         elif signal == "in_flight":
             system = 1 / s
         else:
-            system = busy / self.residence_s if starved else control.tf([0.0], [1.0])
+            system = delay * control.tf(ended_up, ended_down) if starved else control.tf([0.0], [1.0])
         seen = Rational([1.0], [1.0], self.observation_s).system(order)
         return control.tf2ss(system) * control.tf2ss(seen)
 

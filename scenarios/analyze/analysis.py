@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orchestrator.messages import Slot
-from policies.design.structure import Declares, OneForOne, Smooth, Structure, reason_for_none
+from policies.design.residence import EXPONENTIAL, measured_shape
+from policies.design.structure import Declares, OneForOne, Structure, reason_for_none
 from policies.design.tandem_model import TandemModel
-from scenarios.analyze.integrate import integrated
+from scenarios.analyze.flowing import Flows
+from scenarios.analyze.loads import under_arrivals
 from scenarios.analyze.model import Plant, plant_of
 from scenarios.analyze.predict import predict
 from scenarios.analyze.prediction import Prediction
@@ -67,6 +69,7 @@ class Analysis:
                 "residence_s": self.model.residence_s,
                 "pipeline_s": self.model.dead_time_s,
                 "observation_s": self.model.observation_s,
+                "residence_shape": str(self.model.shape),
                 "dead_time_s": self.model.loop_delay_s,
                 "source": self.source,
             },
@@ -222,8 +225,7 @@ def _measured_plant(scenario: Scenario, summary: Mapping[str, Any]) -> Plant | N
         residence_s=estimate["residence_s"],
         dead_time_s=estimate["dead_time_s"],
         dead_times_s=tuple(estimate.get("dead_times_s") or ()),  # a record of an older version has none
-        residence_cv=1.0,
-        stages=1,
+        shape=EXPONENTIAL if not estimate.get("residences_s") else measured_shape(estimate["residences_s"]),
         ceiling_per_s=scenario.admission.max_release_per_s,
         arrivals_per_s=None if estimate["backlogged_ratio"] >= ENDLESS_RATIO else estimate["arrival_per_s"],
         noisy=True,
@@ -251,11 +253,19 @@ def _predicted(
     period_s = scenario.period_s("admission", candidate.admission)
     model = plant.seen_by(scenario, period_s)
     structure, reason = structure_of(candidate, scenario, model)
+    arrivals = plant.arrivals_per_s
+    if arrivals is not None and arrivals >= plant.slots / plant.residence_s:
+        arrivals = None
     if isinstance(structure, OneForOne):
         # Such a law acts at each retirement, not at ticks.
         model = plant.seen_by(scenario, 0.0)
-    prediction = predict(structure, plant, model, (scenario.warmup_s, scenario.horizon_s), reason)
-    if isinstance(structure, Smooth) and prediction.verdict == "limit_cycle":
-        prediction = integrated(prediction, scenario, candidate, plant)
+    flows, window_s = Flows(scenario, candidate, plant), (scenario.warmup_s, scenario.horizon_s)
+
+    def endless() -> Prediction:
+        return predict(structure, plant, model, window_s, reason, flows)
+
+    prediction = (
+        endless() if arrivals is None else under_arrivals(structure, plant, arrivals, window_s, flows, endless, reason)
+    )
     near = others_of(candidate, scenario, "admission")
     return Analysis(candidate=candidate.name, prediction=prediction, model=model, source=plant.source, others=near)

@@ -38,16 +38,43 @@ class Flows:
 
     def __init__(self, scenario: Scenario, candidate: Candidate, plant: Plant) -> None:
         self._scenario, self._candidate, self._plant = scenario, candidate, plant
-        self._paths: dict[tuple[float | None, float], flow.Path] = {}
+        self._paths: dict[tuple[float | None, float, float | None], flow.Path] = {}
 
-    def path(self, arrivals_per_s: float | None = None, backlog_turns: float = 0.0) -> flow.Path:
-        """Return the flow after the warm-up; arrivals None: work always waits."""
-        key = (arrivals_per_s, backlog_turns)
+    @property
+    def open_door(self) -> bool:
+        """Tell whether the candidate leaves admission alone."""
+        return self._candidate.admission.kind == "hold"
+
+    @property
+    def wait_s(self) -> float:
+        """Return the longest time between two looks at the pool: the periods of samples and of acts together."""
+        return self._scenario.telemetry.period_s + self._scenario.period_s("admission", self._candidate.admission)
+
+    def path(
+        self,
+        arrivals_per_s: float | None = None,
+        backlog_turns: float = 0.0,
+        refused_above_per_s: float | None = None,
+    ) -> flow.Path:
+        """Return the flow after the warm-up.
+
+        Parameters
+        ----------
+        arrivals_per_s : float, optional
+            None: work always waits.
+        backlog_turns : float
+            Turns that wait at the start.
+        refused_above_per_s : float, optional
+            The most that can be released where what comes to a closed door is turned away.
+        """
+        key = (arrivals_per_s, backlog_turns, refused_above_per_s)
         if key not in self._paths:
-            self._paths[key] = self._integrated(arrivals_per_s, backlog_turns)
+            self._paths[key] = self._integrated(*key)
         return self._paths[key]
 
-    def _integrated(self, arrivals_per_s: float | None, backlog_turns: float) -> flow.Path:
+    def _integrated(
+        self, arrivals_per_s: float | None, backlog_turns: float, refused_above_per_s: float | None
+    ) -> flow.Path:
         scenario, plant = self._scenario, self._plant
         telemetry = scenario.telemetry
         period_s = scenario.period_s("admission", self._candidate.admission)
@@ -55,10 +82,8 @@ class Flows:
             "Policy[AdmissionReading, AdmissionCommand]", make_law("admission", self._candidate.admission, period_s)
         )
         sampled = isinstance(law.cadence, Every)
-        timing = flow.Timing(
-            age_s=telemetry.age_s, sample_s=telemetry.period_s, period_s=period_s if sampled else 0.0
-        )
-        ceiling = ceiling_per_s(plant)
+        timing = flow.Timing(age_s=telemetry.age_s, sample_s=telemetry.period_s, period_s=period_s if sampled else 0.0)
+        ceiling = min(ceiling_per_s(plant), inf if refused_above_per_s is None else refused_above_per_s)
         passed = flow.FlowPlant(
             slots=plant.slots,
             residence_s=plant.residence_s,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
+from policies.design.residence import EXPONENTIAL, Shape
 from policies.design.tandem_model import TandemModel
 from scenarios.build import plants
 from scenarios.errors import UserError
@@ -18,24 +17,23 @@ from scenarios.schema.workloads import PoissonWorkload, SaturatedWorkload
 class Plant:
     """A plant and its surroundings, in the theory's terms.
 
-    `residence_cv` is that of residence alone; `stages` of an Erlang law (None: another law). `ceiling_per_s` is the
-    most that the door releases (None: no limit). `arrivals_per_s` None: work waits at the door for ever. `noisy` False:
-    a fluid. `source` says where the numbers come from. `residences_s`: mean residence in an empty and in a full
-    pool as an experiment measured them, then at either end of its confidence (empty: one number holds throughout).
-    `dead_times_s`: those of turns at equally spaced ranks, where a run showed them (empty: all have the same).
+    `shape` is that of residence. `ceiling_per_s` is the most that the door releases (None: no limit). `arrivals_per_s`
+    None: work waits at the door for ever. `noisy` False: a fluid. `source` says where the numbers come from.
+    `residences_s`: mean residence in an empty and in a full pool as an experiment measured them, then at either end of
+    its confidence (empty: one number holds throughout). `dead_times_s`: those of turns at equally spaced ranks, where a
+    run showed them (empty: all have the same).
     """
 
     slots: float
     residence_s: float
     dead_time_s: float
-    residence_cv: float
-    stages: int | None
     ceiling_per_s: float | None
     arrivals_per_s: float | None
     noisy: bool
     source: str
     residences_s: tuple[tuple[float, float], ...] = ()
     dead_times_s: tuple[float, ...] = ()
+    shape: Shape = EXPONENTIAL
 
     def seen_by(self, scenario: Scenario, period_s: float) -> TandemModel:
         """Return the model with the delays of one law's telemetry and period in it."""
@@ -45,13 +43,13 @@ class Plant:
             residence_s=self.residence_s,
             dead_time_s=self.dead_time_s,
             observation_s=telemetry.age_s + telemetry.period_s / 2 + period_s / 2,
+            shape=self.shape,
         )
 
 
-def residence_cv(law: ResidenceLaw) -> float:
-    """Return the coefficient of variation of a residence law."""
-    known = {"exponential": 1.0, "erlang": 1 / float(np.sqrt(law.stages)), "lognormal": law.cv_ratio, "fixed": 0.0}
-    return known[law.shape]
+def shape_of(law: ResidenceLaw) -> Shape:
+    """Return the shape of a residence law."""
+    return Shape(kind=law.shape, stages=law.stages, cv_ratio=law.cv_ratio)
 
 
 def plant_of(
@@ -78,13 +76,11 @@ def plant_of(
             f"workload.kind: {work.kind} has no analysis; saturated and poisson have: analyse with one of them"
         )
     if declared is not None and isinstance(scenario.plant, TandemPlant | FluidPlant):
-        law = scenario.plant.residence
         return Plant(
             slots=declared.slots,
             residence_s=declared.residence_s,
             dead_time_s=declared.dead_time_s,
-            residence_cv=residence_cv(law),
-            stages={"exponential": 1, "erlang": law.stages, "fixed": 0}.get(law.shape),
+            shape=shape_of(scenario.plant.residence),
             ceiling_per_s=ceiling,
             arrivals_per_s=arrivals,
             noisy=isinstance(scenario.plant, TandemPlant),
@@ -96,8 +92,7 @@ def plant_of(
         slots=identified.slots,
         residence_s=identified.residence_s,
         dead_time_s=identified.dead_time_s,
-        residence_cv=1.0,
-        stages=1,
+        shape=identified.shape,
         ceiling_per_s=min((x for x in (ceiling, open_per_s) if x is not None), default=None),
         arrivals_per_s=arrivals,
         noisy=True,

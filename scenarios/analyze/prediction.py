@@ -55,7 +55,8 @@ class Prediction:
     no linear loop; those of `loop` are computed when they are asked for, `stated_margins` are known without one. A run
     should come as near as the error of the theory (`*_bias_ratio`) and three standard errors of one run (`*_se_ratio`,
     each a share of the value) let it; utilisation is absolute. `facts` holds what belongs to the mechanism (Hopf gain,
-    describing function, roots, set point). `uncompared`: why there is no verdict to compare.
+    describing function, roots, set point). `uncompared`: why there is no verdict to compare. `also`: the
+    other words that noise, or the nearness of an edge, may make of it.
     """
 
     mechanism: str
@@ -69,6 +70,8 @@ class Prediction:
     damping_bias_ratio: float = MODEL_DAMPING
     damping_se_ratio: float = 0.0
     utilization_tolerance_ratio: float = 0.01
+    amplitude_tolerance_ratio: float = 0.01
+    also: frozenset[Word] = frozenset()
     loop: LinearLoop | None = None
     stated_margins: Mapping[str, float | None] = field(default_factory=dict)
     facts: Mapping[str, float | None] = field(default_factory=dict)
@@ -83,7 +86,8 @@ class Prediction:
     def numbers(self) -> dict[str, object]:
         """Return the prediction without mechanism and margins, as JSON values."""
         kept = ("verdict", "period_s", "amplitude_ratio", "damping_ratio", "utilization_ratio")
-        return {**{name: getattr(self, name) for name in kept}, "facts": dict(self.facts)}
+        values = {name: getattr(self, name) for name in kept}
+        return {**values, "or_verdicts": sorted(self.also), "facts": dict(self.facts)}
 
 
 def no_prediction(reason: str | None) -> Prediction:
@@ -97,10 +101,7 @@ def quiet_word(plant: Plant) -> Word:
 
 
 def utilization(plant: Plant, buffer_turns: float, gain_per_s: float) -> float:
-    """Return the mean share of busy slots behind a ready buffer of this mean, under noise (none in a fluid)."""
-    if buffer_turns <= 0:
-        work = plant.slots * (1 + plant.dead_time_s / plant.residence_s) + buffer_turns
-        return max(work, 0.0) / (plant.slots * (1 + plant.dead_time_s / plant.residence_s))
+    """Return the mean share of busy slots behind a ready buffer of this mean above 0, under noise (none in a fluid)."""
     if not plant.noisy:
         return 1.0
     return steady.paced_utilization(
@@ -109,4 +110,5 @@ def utilization(plant: Plant, buffer_turns: float, gain_per_s: float) -> float:
         gain_per_s=gain_per_s,
         dead_time_s=plant.dead_time_s,
         throughput_per_s=plant.slots / plant.residence_s,
+        shape=plant.shape,
     )

@@ -25,6 +25,10 @@ from math import exp, pi, sqrt
 MODEL_DAMPING, MODEL_PERIOD, THIN_PERIOD = 0.05, 0.01, 0.02
 THIN_BAND_RATIO = 0.02
 SIGMAS = 3.0
+# A swing: a twentieth of itself for what bins and the law's ticks hide, and noise at its two ends. The largest of some
+# ten independent draws of noise lies 1.5 standard deviations out.
+SWING_SHARE, SWING_NOISE = 0.05, 1.5
+QUASI_SWING_SHARE = 0.35
 
 
 def noise_kept_se(zeta: float, periods: float) -> tuple[float, float]:
@@ -41,6 +45,19 @@ def relay_se(slots: float) -> float:
 def relay_bias(slots: float, band_turns: float) -> float:
     """Return how far the mean period of turns may lie from the exact orbit, as a share of it."""
     return MODEL_PERIOD + (THIN_PERIOD if band_turns <= THIN_BAND_RATIO * slots else 0.0)
+
+
+def swing_tolerance(amplitude_ratio: float, noise_sd_ratio: float) -> float:
+    """Return how far a run's swing may lie from the noise-free one, as a share of the scale.
+
+    A run's swing is a median of highest minus lowest, which noise widens.
+    """
+    return SWING_SHARE * amplitude_ratio + SWING_NOISE * noise_sd_ratio
+
+
+def quasi_swing_tolerance(amplitude_ratio: float) -> float:
+    """Return the same for a cycle that noise keeps up, whose size is itself a random process."""
+    return QUASI_SWING_SHARE * amplitude_ratio
 
 
 def ring_se(slots: float, in_slot_ratio: float, amplitude_turns: float) -> float:

@@ -12,7 +12,7 @@ from scenarios.run.many import Job, run_many
 from scenarios.schema.scenario import Scenario
 
 # An identified plant is one lag, and a real pool's residence changes with its load: the period is held to this share.
-IDENTIFIED_PERIOD_RATIO = 0.1
+IDENTIFIED_PERIOD_RATIO, IDENTIFIED_SWING_RATIO = 0.1, 0.15
 QUIET = frozenset({"steady", "constant"})
 # Within this share of the Hopf gain noise and clipping meet, and a run may fall on either side of the edge.
 EDGE = 0.05
@@ -86,16 +86,23 @@ def disagreements(predicted: Prediction, measured: Mapping[str, Any], declared: 
     seeds = int(measured.get("seeds") or 1)
     want, got = predicted.verdict, measured["verdict"]
     at_edge = abs((predicted.facts.get("gain_over_hopf") or 0.0) - 1) < EDGE and {want, got} <= KEPT_UP
-    if want is not None and got != want and not {want, got} <= QUIET and not at_edge:
-        differences.append(f"verdict {want} was expected, {got} was measured")
-    if predicted.period_s is not None and want not in QUIET:
+    same = got == want or {want, got} <= QUIET or at_edge
+    if want is not None and not same and got not in predicted.also:
+        alternatives = "".join(f" or {word}" for word in sorted(predicted.also))
+        differences.append(f"verdict {want}{alternatives} was expected, {got} was measured")
+    swings = want not in QUIET and not (got in QUIET and got in predicted.also)
+    if predicted.period_s is not None and swings:
         limit = tolerance.limit(predicted.period_bias_ratio, predicted.period_se_ratio, seeds)
         limit = limit if declared else max(limit, IDENTIFIED_PERIOD_RATIO)
         differences += _beyond("period_s", predicted.period_s, measured["period_s"], limit * predicted.period_s)
-    if predicted.damping_ratio is not None and predicted.damping_ratio > 0 and want not in QUIET:
+    if predicted.damping_ratio is not None and predicted.damping_ratio > 0 and swings:
         limit = tolerance.limit(predicted.damping_bias_ratio, predicted.damping_se_ratio, seeds)
         limit *= predicted.damping_ratio
         differences += _beyond("damping_ratio", predicted.damping_ratio, measured["damping_ratio"], limit)
+    if predicted.amplitude_ratio is not None and swings:
+        limit = predicted.amplitude_tolerance_ratio
+        limit = limit if declared else max(limit, IDENTIFIED_SWING_RATIO * predicted.amplitude_ratio)
+        differences += _beyond("amplitude_ratio", predicted.amplitude_ratio, measured.get("amplitude_ratio"), limit)
     if predicted.utilization_ratio is not None:
         limit = predicted.utilization_tolerance_ratio
         differences += _beyond("utilization_ratio", predicted.utilization_ratio, measured["utilization_ratio"], limit)

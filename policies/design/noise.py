@@ -45,7 +45,9 @@ def _pool(residence_s: float, dead_time_s: float, shape: Shape) -> tuple[Floats,
     omega = np.concatenate([np.linspace(0, knee, 24_001), np.geomspace(knee, 100 * knee, 8_001)[1:]])
     omega[0] = 1e-3 * omega[1]
     ended = shape.transform(1j * omega * residence_s)
-    return omega, (1 - ended) / (1j * omega), np.maximum(1 - np.abs(ended) ** 2, 0.0) / omega**2
+    spread = np.maximum(1 - np.abs(ended) ** 2, 0.0) / omega**2
+    spread[0] = spread[1]  # the limit; the quotient itself is lost in rounding
+    return omega, (1 - ended) / (1j * omega), spread
 
 
 def noise_spectrum(

@@ -17,7 +17,7 @@ import numpy as np
 from policies.design.loops import Floats, Response
 from policies.design.tandem_model import Linear, Regime, TandemModel
 
-MOST_POINTS = 60_000
+MOST_POINTS = 30_000
 """Frequencies of a grid; a grid that would need more goes on logarithmically where the pipeline's share is small."""
 REACH = 4 * np.pi
 """A grid ends this far over the shortest delay: beyond the first crossing of a loop that falls with 1/s (pi/2)."""
@@ -32,9 +32,9 @@ def loop_grid(model: TandemModel, slowest_s: float) -> Floats:
     delays = [span for span in (model.dead_time_s, model.observation_s, model.residence_s) if span > 0]
     step, reach = np.pi / (8 * longest), REACH / min(delays)
     knee = 16 * step
-    slow = np.geomspace(min(0.05 / slowest_s, knee / 10), knee, 4000)
+    slow = np.geomspace(min(0.05 / slowest_s, knee / 10), knee, 2000)
     even = np.arange(knee + step, min(reach, knee + MOST_POINTS * step), step)
-    fast = np.geomspace(even[-1], reach, 20_000)[1:] if len(even) and even[-1] < 0.99 * reach else np.empty(0)
+    fast = np.geomspace(even[-1], reach, 10_000)[1:] if len(even) and even[-1] < 0.99 * reach else np.empty(0)
     return np.concatenate([slow, even, fast])
 
 
@@ -49,6 +49,17 @@ def unstable_count(loop: Response, omega_rad_s: Floats) -> int:
     turned = float(np.unwrap(np.angle(value))[-1] - start)
     # The half below the real axis mirrors this one; at the grid's ends 1 + G is all but real.
     return int(max(round(-float(turned + start) / np.pi), 0))
+
+
+def far_gain_margin(loop: Response, omega_rad_s: Floats) -> float:
+    """Return the gain margin at the first frequency of lag pi with a loop gain below 1; inf where the grid has none."""
+    g = loop(np.asarray(1j * omega_rad_s, dtype=np.complex128))
+    for i in np.flatnonzero((g.imag[:-1] * g.imag[1:] < 0) & (g.real[:-1] < 0) & (g.real[1:] < 0)):
+        share = g.imag[i] / (g.imag[i] - g.imag[i + 1])
+        size = abs(g.real[i] + share * (g.real[i + 1] - g.real[i]))
+        if 0 < size < 1:
+            return float(1 / size)
+    return np.inf
 
 
 def pipeline_margin_s(linear: Linear, model: TandemModel, regime: Regime, omega_rad_s: Floats) -> float:

@@ -51,12 +51,11 @@ class TandemModel:
         """Return N/T, what a full pool retires."""
         return self.slots / self.residence_s
 
-    def respond(self, signal: Signal, s: Complexes, regime: Regime) -> Complexes:
-        """Return the transfer from the release rate to the signal as the law sees it, at complex frequencies s."""
-        return self.respond_after(signal, s, regime, np.exp(-s * self.dead_time_s))
+    def respond(self, signal: Signal, s: Complexes, regime: Regime, delay: Complexes) -> Complexes:
+        """Return the transfer from the release rate to the signal as the law sees it, at complex frequencies s.
 
-    def respond_after(self, signal: Signal, s: Complexes, regime: Regime, delay: Complexes) -> Complexes:
-        """Return the same with another transfer of the pipeline in the place of e^{-sL}."""
+        `delay` is the pipeline's own, e^{-sL}.
+        """
         starved = regime == "starved"
         ended = self.shape.transform(s * self.residence_s) if starved else np.zeros_like(s)
         value: Complexes
@@ -122,7 +121,7 @@ class Linear:
     def _total(self, model: TandemModel, s: Complexes, regime: Regime, delay: Complexes) -> Complexes:
         total = np.zeros_like(s)
         for signal, gain in self.feedback.items():
-            total = total + gain(s) * model.respond_after(signal, s, regime, delay)
+            total = total + gain(s) * model.respond(signal, s, regime, delay)
         return total
 
     def system(self, model: TandemModel, regime: Regime = "starved", order: int = PADE_ORDER) -> Any:  # Any: as above

@@ -12,8 +12,8 @@ from policies.design.laps import Lap, lap_of, mean_ratio
 from scenarios.analyze.model import Plant
 from scenarios.analyze.prediction import Prediction, quiet_word
 from scenarios.analyze.tolerance import noise_kept_se, swing_tolerance
+from scenarios.catalogue.verdict import Word
 from scenarios.verdict.thresholds import THRESHOLDS
-from scenarios.verdict.types import Word
 
 # Noise lengthens a clipped cycle by a share of (sd of the open pool / amplitude)^2: 0.06 to 0.08 of it in runs of 125
 # to 4,000 slots at 1.2 and 1.5 times the Hopf gain. The flow has no noise, so that much is allowed for.

@@ -19,8 +19,8 @@ from scenarios.build.laws import make_law
 from scenarios.schema.laws import Candidate
 from scenarios.schema.scenario import Scenario
 
-MOST_LAPS = 40.0
-"""Transits (dead time, residence and delay of observation) of a flow after the warm-up."""
+MOST_LAPS, BRIEF_LAPS = 40.0, 16.0
+"""Transits (dead time, residence and delay of observation) of a flow after the warm-up, and of one that only drains."""
 FAST_POOLS = 1000.0
 """Admission without a limit empties the backlog at once; so many full pools a second stand for that."""
 
@@ -69,11 +69,21 @@ class Flows:
         """
         key = (arrivals_per_s, backlog_turns, refused_above_per_s)
         if key not in self._paths:
-            self._paths[key] = self._integrated(*key)
+            self._paths[key] = self._integrated(*key, MOST_LAPS, self._scenario.warmup_s)
         return self._paths[key]
 
+    def drains(self, arrivals_per_s: float, backlog_turns: float) -> bool:
+        """Tell whether the flow works off a backlog that waits at the start, rather than adding to it."""
+        backlog = self._integrated(arrivals_per_s, backlog_turns, None, BRIEF_LAPS, 0.0).backlog
+        return float(backlog[-1]) < 0.5 * backlog_turns or float(backlog[-1]) < float(backlog[len(backlog) // 2])
+
     def _integrated(
-        self, arrivals_per_s: float | None, backlog_turns: float, refused_above_per_s: float | None
+        self,
+        arrivals_per_s: float | None,
+        backlog_turns: float,
+        refused_above_per_s: float | None,
+        laps: float,
+        warmup_s: float,
     ) -> flow.Path:
         scenario, plant = self._scenario, self._plant
         telemetry = scenario.telemetry
@@ -95,9 +105,9 @@ class Flows:
             loaded_residence_s=plant.residences_s[0] if plant.residences_s else None,
         )
         transit_s = plant.dead_time_s + plant.residence_s + telemetry.age_s + telemetry.period_s + timing.period_s
-        horizon_s = min(scenario.horizon_s, scenario.warmup_s + MOST_LAPS * transit_s)
+        horizon_s = min(scenario.horizon_s, warmup_s + laps * transit_s)
         acting = _Acting(law, plant, ceiling, told_per_s=scenario_rate(scenario, plant))
-        return flow.integrate(passed, acting, timing, horizon_s).after(scenario.warmup_s)
+        return flow.integrate(passed, acting, timing, horizon_s).after(warmup_s)
 
 
 def ceiling_per_s(plant: Plant) -> float:

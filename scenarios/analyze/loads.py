@@ -18,14 +18,14 @@ from scenarios.analyze.flowing import Flows
 from scenarios.analyze.model import Plant
 from scenarios.analyze.predict import ring_use
 from scenarios.analyze.prediction import Prediction, quiet_word
-from scenarios.verdict.types import Word
+from scenarios.catalogue.verdict import Word
 
 EDGE_RATIO = 0.02
 """Arrivals this near a law's limit (as a share of it) drain or pile up by chance."""
 EITHER: frozenset[Word] = frozenset({"steady", "quasi_cycle"})
 OFTEN, SELDOM = 3.0, 0.1
 """Closings in a run by chance above which a gate is taken to be stuck, and below which to stay fed."""
-BASIN_STEPS, MOST_POOLS = 6, 64.0
+BASIN_STEPS, MOST_POOLS = 5, 16.0
 
 
 def under_arrivals(
@@ -142,9 +142,8 @@ def basin_turns(flows: Flows, arrivals_per_s: float, slots: float) -> float:
     low, high = slots / 256, MOST_POOLS * slots
     for _ in range(BASIN_STEPS):
         middle = sqrt(low * high)
-        path = flows.path(arrivals_per_s, round(middle, 3))
-        if float(path.backlog[-1]) > 0.5 * middle:
-            high = middle
-        else:
+        if flows.drains(arrivals_per_s, middle):
             low = middle
+        else:
+            high = middle
     return high

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 
 import numpy as np
 
-from policies.design import loops, steady
+from policies.design import loops, stability, steady
 from policies.design.tandem_model import Linear, Regime, TandemModel
 from scenarios.analyze.model import Plant
 from scenarios.analyze.tolerance import MODEL_DAMPING, MODEL_PERIOD
@@ -36,15 +36,28 @@ class LinearLoop:
 
     @property
     def omega_rad_s(self) -> loops.Floats:
-        """Return the frequencies, rad/s."""
-        return loops.frequency_grid(self.slowest_s, self.fastest_s)
+        """Return the frequencies, rad/s; for a residence that is not exponential, close enough for what it winds."""
+        if self.model.shape.kind == "exponential":
+            return loops.frequency_grid(self.slowest_s, self.fastest_s)
+        grid = stability.loop_grid(self.model, self.slowest_s)
+        return grid[grid <= 50 / self.fastest_s]
 
     def margins(self) -> dict[str, float | None]:
-        """Return the margins as JSON values: what is infinite or never crossed becomes None."""
+        """Return the margins as JSON values: what is infinite or never crossed becomes None.
+
+        `delay_margin_s` is of the readings, which delays all of the loop; `pipeline_margin_s` of the true pipeline,
+        while the law goes on with the dead time that it assumes.
+        """
         if not self.margin_names:
             return {}
         found = asdict(loops.margins(self.response, self.omega_rad_s))
-        return {name: found[name] if np.isfinite(found[name]) else None for name in self.margin_names}
+        wide = stability.loop_grid(self.model, self.slowest_s)
+        if not np.isfinite(found["gain_margin"]):
+            found["gain_margin"] = stability.far_gain_margin(self.response, wide)
+        if self.stable:
+            found["pipeline_margin_s"] = stability.pipeline_margin_s(self.law, self.model, self.regime, wide)
+        names = (*self.margin_names, *(("pipeline_margin_s",) if self.stable else ()))
+        return {name: found[name] if np.isfinite(found[name]) else None for name in names}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -154,8 +154,9 @@ def _plant(one: Analysis) -> str:
     model = one.model
     assert model is not None
     return (
-        f"plant ({one.source}): N = {model.slots:g} slots, T = {model.residence_s:.4g} s; dead time "
-        f"{model.dead_time_s:.4g} s in the pipeline + {model.observation_s:.4g} s to see and act"
+        f"plant ({one.source}): N = {model.slots:g} slots, T = {model.residence_s:.4g} s, residence "
+        f"{model.shape}; dead time {model.dead_time_s:.4g} s in the pipeline + {model.observation_s:.4g} s to see "
+        "and act"
     )
 
 
@@ -180,7 +181,14 @@ def _margins(one: Analysis) -> str:
     if not margins:
         return ""
 
-    shown = (("gain_margin", "gain", " x"), ("phase_margin_deg", "phase", " deg"), ("delay_margin_s", "delay", " s"))
+    shown = (
+        ("gain_margin", "gain", " x"),
+        ("phase_margin_deg", "phase", " deg"),
+        ("delay_margin_s", "delay of readings", " s"),
+        ("pipeline_margin_s", "longer pipeline", " s"),
+        ("disk_gain_high", "disk gain", " x"),
+        ("disk_phase_deg", "disk phase", " deg"),
+    )
     told = [
         f"{word} no limit" if margins[name] is None else f"{word} {margins[name]:.3g}{unit}"
         for name, word, unit in shown

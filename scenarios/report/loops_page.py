@@ -101,7 +101,8 @@ def _table(found: Sequence[Analysis]) -> str:
     columns = (
         ("gain margin", "gain_margin", " x"),
         ("phase margin", "phase_margin_deg", " deg"),
-        ("delay margin", "delay_margin_s", " s"),
+        ("delay margin of readings", "delay_margin_s", " s"),
+        ("longer pipeline", "pipeline_margin_s", " s"),
         ("least distance to -1", "modulus_margin", ""),
     )
     head = "".join(f"<th>{text}</th>" for text in ("candidate", "verdict", "period", *(name for name, *_ in columns)))

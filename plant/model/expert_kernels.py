@@ -45,6 +45,7 @@ def routed_experts(
     tokens: Array,
     hot_ratio: float,
     skew: float,
+    matrices: int = 3,
 ) -> Cost:
     """Return sort, permute and the grouped products of the experts that one of `groups` ranks holds.
 
@@ -55,7 +56,7 @@ def routed_experts(
     assigned = tokens * (per_token / groups)
     distinct = distinct_experts(experts, per_token, tokens, skew) / groups
     distinct = np.maximum(distinct, np.minimum(assigned, 1.0))
-    weights = 3.0 * width * inner
+    weights = float(matrices) * width * inner
     per_expert = assigned / np.maximum(distinct, 1e-12)
     tile = np.clip(per_expert, *_TILE_ROWS)
     rows = hot_ratio * assigned + 0.5 * tile * distinct

@@ -79,9 +79,9 @@ def _stream_index(fmt: Format) -> int:
     return 0 if fmt.bytes_per_value > 1.5 else 1 if fmt.bytes_per_value > 0.8 else 2
 
 
-def feed_forward(machine: Machine, tokens: Array, width: int, inner: float, fmt: Format) -> Cost:
-    """Return the cost of a gated feed-forward block: gate and up together, then down."""
-    return gemm(machine, tokens, width, 2.0 * inner, fmt) + gemm(machine, tokens, inner, width, fmt)
+def feed_forward(machine: Machine, tokens: Array, width: int, inner: float, fmt: Format, matrices: int = 3) -> Cost:
+    """Return the cost of a feed-forward block: up, with the gate where it has one (`matrices` 3), then down."""
+    return gemm(machine, tokens, width, (matrices - 1.0) * inner, fmt) + gemm(machine, tokens, inner, width, fmt)
 
 
 def elementwise(machine: Machine, tokens: Array, width: int, streams: float) -> Cost:

@@ -11,9 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plant.model.attention import Attention, GroupedAttention, LatentAttention, LinearAttention
+from plant.model.attention import (
+    Attention,
+    CompressedAttention,
+    GroupedAttention,
+    LatentAttention,
+    LinearAttention,
+)
 from plant.model.attention_ffn import remote_experts
-from plant.model.attention_kernels import grouped_core, latent_decode, latent_fill, linear_core
+from plant.model.attention_kernels import compressed_core, grouped_core, latent_decode, latent_fill, linear_core
 from plant.model.expert_kernels import routed_experts
 from plant.model.kernels import Array, Cost, Machine, elementwise, feed_forward, gemm
 from plant.model.moe import Model
@@ -66,9 +72,18 @@ def attention_projections(setting: Setting, group: Attention, tokens: Array) -> 
             inward = inward + gemm(machine, tokens, group.decay_rank, group.heads * group.key_dim / tp, fmt)
         return inward + gemm(machine, tokens, values / tp, width, fmt)
     if isinstance(group, GroupedAttention):
+        inner, outer = group.heads * group.head_dim, group.heads * (group.pair_dim - group.head_dim)
+        pair = group.head_dim if group.shared_kv else group.pair_dim
+        columns = inner * (2 if group.gate else 1) + max(group.kv_heads, tp) * pair
+        return gemm(machine, tokens, width, columns / tp, fmt) + gemm(machine, tokens, outer / tp, model.width, fmt)
+    if isinstance(group, CompressedAttention):
         inner = group.heads * group.head_dim
-        columns = inner * (2 if group.gate else 1) + 2 * max(group.kv_heads, tp) * group.head_dim
-        return gemm(machine, tokens, width, columns / tp, fmt) + gemm(machine, tokens, inner / tp, model.width, fmt)
+        kept = group.head_dim * (1 if not group.ratio else 5 if group.indexer else 3)
+        inward = gemm(machine, tokens, width, group.q_rank + kept, fmt)
+        inward = inward + gemm(machine, tokens, group.q_rank, inner / tp, fmt)
+        # Each group of heads has an output block of its own.
+        middle = gemm(machine, tokens, inner / tp, group.out_rank, fmt)
+        return inward + middle + gemm(machine, tokens, group.out_groups * group.out_rank / tp, width, fmt)
     heads = group.heads / tp
     query = heads * (group.nope_dim + group.rope_dim)
     inward = gemm(machine, tokens, width, (group.q_rank or query) + group.kv_rank + group.rope_dim, fmt)
@@ -87,7 +102,10 @@ def attention_core(setting: Setting, group: Attention, fill: bool, batch: Array,
     if isinstance(group, LinearAttention):
         return linear_core(machine, group, place.tp, precision.state_bytes, fill, batch, new)
     if isinstance(group, GroupedAttention):
-        return grouped_core(machine, group, place.tp, precision.kv_bytes, fill, batch, new, cached)
+        return grouped_core(machine, group, setting.model.width, place.tp, precision.kv_bytes, fill, batch, new, cached)
+    if isinstance(group, CompressedAttention):
+        kv = precision.kv_bytes
+        return compressed_core(machine, group, setting.model.width, place.tp, kv, fill, batch, new, cached)
     width, kv = setting.model.width, precision.kv_bytes
     if fill:
         return latent_fill(machine, group, width=width, tp=place.tp, kv_bytes=kv, batch=batch, new=new, cached=cached)
@@ -123,21 +141,31 @@ def token_operations(setting: Setting, fill: bool, tokens: Array) -> Iterator[Op
     )
     if place.tp > 1:
         reduced = all_reduce(machine, tokens * (2.0 * model.width), place.tp)
-        yield _network("all-reduce", model.layers * (2 if place.dp == 1 else 1), reduced)
+        blocks = model.moe_layers + model.dense_layers if place.dp == 1 else 0
+        yield _network("all-reduce", model.layers + blocks, reduced)
     if place.context_parallel > 1:
         gathered = all_reduce(machine, tokens * (2.0 * model.width), place.context_parallel)
         latent = sum(group.layers for group in model.attention if isinstance(group, LatentAttention))
         yield _network("context gather", 2 * latent, gathered)
     if model.dense_layers:
-        cost = feed_forward(machine, tokens, model.width, model.dense_ffn / place.tp, precision.dense_format)
+        cost = feed_forward(
+            machine, tokens, model.width, model.dense_ffn / place.tp, precision.dense_format, model.ffn_matrices
+        )
         yield Operation(name="dense FFN", part="dense", layers=model.dense_layers, cost=cost)
+    if model.moe_layers:
+        yield from expert_layer_operations(setting, fill, tokens)
+
+
+def expert_layer_operations(setting: Setting, fill: bool, tokens: Array) -> Iterator[Operation]:
+    """Yield the router, shared experts, latent projections and routed experts."""
+    model, machine, place, precision = setting.model, setting.machine, setting.place, setting.precision
     layers = model.moe_layers
     yield Operation(
         name="router", part="experts", layers=layers, cost=gemm(machine, tokens, model.width, model.experts, BF16)
     )
     if model.shared_experts:
         inner = model.shared_experts * model.shared_ffn / place.tp
-        cost = feed_forward(machine, tokens, model.width, inner, precision.dense_format)
+        cost = feed_forward(machine, tokens, model.width, inner, precision.dense_format, model.ffn_matrices)
         exposed = cost.scaled(machine.engine.shared_exposed_ratio)
         yield Operation(name="shared experts", part="dense", layers=layers, cost=exposed)
     if model.latent:
@@ -175,6 +203,7 @@ def routed_operations(setting: Setting, fill: bool, tokens: Array) -> Iterator[O
         tokens=tokens * place.dp,
         hot_ratio=place.hot_ratio,
         skew=place.skew,
+        matrices=model.ffn_matrices,
     )
     if place.dp > 1:
         yield _network("dispatch", model.moe_layers, out)

@@ -91,8 +91,9 @@ def state_bytes_per_sequence(model: Model, precision: Precision, place: Placemen
     """Return state bytes per sequence on one accelerator, all layers; heads divide over the tensor ranks."""
     total = 0.0
     for group in model.attention:
-        heads = group.kv_heads if isinstance(group, GroupedAttention) else group.heads
-        share = min(place.tp, heads) if isinstance(group, LinearAttention | GroupedAttention) else 1
+        share = 1
+        if isinstance(group, LinearAttention | GroupedAttention):
+            share = min(place.tp, group.kv_heads if isinstance(group, GroupedAttention) else group.heads)
         total += group.layers * group.state_bytes_per_sequence(precision) / share
     return total
 
@@ -118,7 +119,7 @@ def memory(
     working = chunk_tokens * model.width * 2.0 * _LIVE_ACTIVATIONS / place.tp**0.5
     working += rows * 2.0 * (model.routed_width + model.expert_ffn / place.expert_tp)
     head_bytes = FORMATS[precision.head].bytes_per_value
-    embedding = model.embedding_parameters * head_bytes / place.tp * (1.0 if place.pp > 1 else 2.0)
+    embedding = model.embedding_parameters * head_bytes / place.tp * (1.0 if place.pp > 1 or model.tied else 2.0)
     return Memory(
         attention=weights["attention"] / place.tp * stage,
         dense=weights["dense"] / place.tp * stage,

@@ -1,4 +1,4 @@
-"""A mixture-of-experts model as serving sees it: attention groups, dense layers, expert banks, their bytes and counts.
+"""A model as serving sees it, dense or a mixture of experts: attention groups, feed-forward layers, their bytes.
 
 The layer group of the essay (section 7) is a tuple of attention kinds, each with its number of layers; layers of one
 kind are alike. Parameters are counted tensor by tensor, so that totals can be compared with a published checkpoint.
@@ -15,8 +15,10 @@ from plant.model.precision import FORMATS, Precision
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """One mixture-of-experts model.
+    """One model: a mixture of experts, or a dense one (`experts` 0, every layer a dense one).
 
+    `expert_layers` None: every layer that is not dense. `ffn_matrices` 2 stands for a feed-forward without a gate.
+    `tied`: embedding and head are one.
     `expert_width` is the model width that routed experts see: smaller than `width` in a latent mixture, which adds a
     projection down and one up. `mtp_embeddings` says that a multi-token-prediction layer ships an embedding and
     head. `published_total` and `published_active` are the public figures, with `count_source` naming where from;
@@ -40,6 +42,9 @@ class Model:
     context_tokens: int = 131_072
     expert_bias: bool = False
     precision: Precision = field(default_factory=Precision)
+    expert_layers: int | None = None
+    ffn_matrices: int = 3
+    tied: bool = False
     published_total: float = 0.0
     published_active: float = 0.0
     exact_total: bool = False
@@ -54,7 +59,7 @@ class Model:
     @property
     def moe_layers(self) -> int:
         """Layers with routed experts."""
-        return self.layers - self.dense_layers
+        return self.layers - self.dense_layers if self.expert_layers is None else self.expert_layers
 
     @property
     def routed_width(self) -> int:
@@ -73,15 +78,16 @@ class Model:
 
     @property
     def expert_parameters(self) -> int:
-        """Weights of one routed expert: gate, up and down."""
+        """Weights of one routed expert: gate (where it has one), up and down."""
         bias = (2 * self.expert_ffn + self.routed_width) if self.expert_bias else 0
-        return 3 * self.routed_width * self.expert_ffn + bias
+        return self.ffn_matrices * self.routed_width * self.expert_ffn + bias
 
     @property
     def shared_parameters(self) -> int:
         """Weights beside the routed experts in one expert layer: shared experts, router, latent projections."""
         latent = 2 * self.width * self.expert_width
-        return 3 * self.width * self.shared_ffn * self.shared_experts + self.width * self.experts + latent
+        shared = self.ffn_matrices * self.width * self.shared_ffn * self.shared_experts
+        return shared + self.width * self.experts + latent
 
     @property
     def attention_parameters(self) -> int:
@@ -96,13 +102,19 @@ class Model:
     @property
     def dense_parameters(self) -> int:
         """Dense, shared, router and latent weights and norms over all layers."""
-        dense = self.dense_layers * 3 * self.width * self.dense_ffn + self.moe_layers * self.shared_parameters
+        dense = self.dense_layers * self.ffn_matrices * self.width * self.dense_ffn
+        dense += self.moe_layers * self.shared_parameters
         return dense + 2 * self.width * self.layers
 
     @property
     def embedding_parameters(self) -> int:
-        """Embedding alone; the head has as many again."""
+        """Embedding alone; the head has as many again, unless they are tied."""
         return self.vocabulary * self.width
+
+    @property
+    def end_parameters(self) -> int:
+        """Embedding and head together."""
+        return self.embedding_parameters * (1 if self.tied else 2)
 
     @property
     def mtp_parameters(self) -> int:
@@ -116,7 +128,7 @@ class Model:
     def total_parameters(self) -> int:
         """All weights of the checkpoint, with embedding, head and prediction layers."""
         body = self.attention_parameters + self.routed_parameters + self.dense_parameters
-        return body + 2 * self.embedding_parameters + self.mtp_parameters
+        return body + self.end_parameters + self.mtp_parameters
 
     @property
     def active_parameters(self) -> int:
@@ -147,5 +159,5 @@ class Model:
             "attention": self.attention_parameters * p.attention_format.bytes_per_value,
             "dense": self.dense_parameters * p.dense_format.bytes_per_value,
             "experts": self.routed_parameters * p.expert_format.bytes_per_value,
-            "embedding": 2 * self.embedding_parameters * FORMATS[p.head].bytes_per_value,
+            "embedding": self.end_parameters * FORMATS[p.head].bytes_per_value,
         }

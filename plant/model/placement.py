@@ -125,6 +125,10 @@ def check_placement(model: Model, hardware: Hardware, place: Placement) -> None:
                 raise PlacementError("tp", f"tp={place.tp} does not divide {group.label}'s {heads} heads; fits: {fits}")
         if isinstance(group, GroupedAttention) and group.kv_heads % place.tp and place.tp % group.kv_heads:
             raise PlacementError("tp", f"tp={place.tp} neither divides nor multiplies {group.kv_heads} KV heads")
+    if not model.experts and place.dp > 1:
+        raise PlacementError("dp", f"dp={place.dp}: {model.name} is dense, so its replicas share nothing; use workers")
+    if model.dense_layers and model.dense_ffn % place.tp:
+        raise PlacementError("tp", f"tp={place.tp} does not divide the {model.dense_ffn} columns of a dense layer")
     if place.tp > hardware.domain:
         raise PlacementError("scale_up", f"tp={place.tp} is wider than the scale-up domain of {hardware.domain}")
     if place.stage % place.expert_groups:
@@ -135,7 +139,7 @@ def check_placement(model: Model, hardware: Hardware, place: Placement) -> None:
     if model.experts % place.expert_groups:
         fits = divisors(model.experts, place.stage)
         raise PlacementError("ep", f"ep={place.expert_groups} does not divide {model.experts} experts; fits: {fits}")
-    if model.expert_ffn % place.expert_tp:
+    if model.experts and model.expert_ffn % place.expert_tp:
         raise PlacementError("ep", f"{place.expert_tp} slices do not divide an expert's {model.expert_ffn} columns")
     if place.tp % place.context_parallel:
         raise PlacementError("cp", f"cp={place.context_parallel} does not divide tp={place.tp}")
@@ -152,10 +156,13 @@ def placements(model: Model, gpus: range, *, widest_tp: int = 8, deepest_pp: int
     most = gpus.stop - 1
     for pp in (p for p in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32) if p <= min(most, deepest_pp)):
         for tp in (t for t in (1, 2, 4, 8, 16, 32) if t <= widest_tp):
-            for dp in range(1, most // (pp * tp) + 1):
+            for dp in range(1, most // (pp * tp) + 1 if model.experts else 2):
                 if pp * tp * dp not in gpus:
                     continue
                 stage = tp * dp
+                if not model.experts:
+                    yield Placement(pp=pp, tp=tp, ep=1)
+                    continue
                 widest = max(d for d in divisors(stage, stage) if model.experts % d == 0)
                 for ep in sorted({widest, 1 if dp == 1 else widest}, reverse=True):
                     yield Placement(pp=pp, tp=tp, dp=dp, ep=ep)

@@ -160,8 +160,8 @@ class Fill(NamedTuple):
 def fill(setting: Setting, new: ArrayLike, cached: ArrayLike = 0.0, batch: ArrayLike = 1.0, chunks: int = 1) -> Fill:
     """Return the filling of `new` tokens after `cached` positions, by `batch` sequences per data-parallel rank.
 
-    With `chunks` the block enters the pipeline in that many pieces, each attending to those before it; the makespan is
-    (chunks + pp - 1) stages, a bubble of (pp - 1) / (chunks + pp - 1). Throughput is that of a pipe kept full.
+    With `chunks` the block enters the pipeline in that many pieces, each attending to those before it. The first piece
+    passes all stages, and each further one comes out a fullest stage later. Throughput is that of a pipe kept full.
     """
     place = setting.place
     b, n, c = _points(batch, new, cached)
@@ -172,7 +172,7 @@ def fill(setting: Setting, new: ArrayLike, cached: ArrayLike = 0.0, batch: Array
         starts = c[..., None] + np.arange(chunks) * piece[..., None]
         total = _summed(run_pass(setting, b[..., None], piece[..., None], starts, fill=True))
     stage = total.seconds / chunks / place.pp * stage_excess_ratio(setting.model, place.pp)
-    ttft = stage * (chunks + place.pp - 1) if place.pp > 1 else total.seconds
+    ttft = total.seconds / chunks + stage * (chunks - 1) if place.pp > 1 else total.seconds
     return Fill(ttft, b * n * place.dp / (stage * chunks) / place.gpus, total)
 
 

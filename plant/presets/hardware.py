@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from plant.model.hardware import Hardware, Launch, Shares
+from plant.presets.uncalibrated import UNCALIBRATED
 
 _HOPPER_LAUNCH = Launch(
     gemm_s=3.5e-6,
@@ -37,7 +38,7 @@ _HOPPER = Shares(
 # fp8 and fp4 rates are equal on Hopper: it has no fp4 units and `Hardware.peak` falls back to bf16 math.
 H100 = Hardware(
     name="h100",
-    hbm_bytes=80e9,
+    hbm_bytes=85.5e9,  # "80 GB" are 81,559 MiB, as nvidia-smi reports them
     hbm_bytes_per_s=3.35e12,
     flops_per_s=(0.989e15, 1.979e15, 1.979e15),
     scale_up_bytes_per_s=450e9,
@@ -62,7 +63,7 @@ H800 = replace(
 H200 = replace(
     H100,
     name="h200",
-    hbm_bytes=141e9,
+    hbm_bytes=150.7e9,  # 143,771 MiB, likewise
     hbm_bytes_per_s=4.8e12,
     shares=replace(_HOPPER, gemm_stream=(0.80, 0.71, 0.71), expert_math=(0.50, 0.46, 0.46), decode_math=0.62),
     source="NVIDIA H200 SXM data sheet",
@@ -131,11 +132,11 @@ VR200 = replace(
     scale_up_bytes_per_s=1800e9,
     nic_bytes_per_s=200e9,
     host_link_bytes_per_s=900e9,
-    host_dram_bytes=3e12,  # announced: 54 TB a rack of 18 trays
-    tdp_w=1800,
+    host_dram_bytes=1.5e12,  # a tray has two Vera CPUs
+    tdp_w=2300,
     all_in_w=3300,
     verified=False,
     source="announcements; FLOP rates disputed between sources, achieved shares assumed as on GB200: unverified",
 )
 
-HARDWARE: dict[str, Hardware] = {h.name: h for h in (H100, H200, H800, B200, B300, GB200, GB300, VR200)}
+HARDWARE: dict[str, Hardware] = {h.name: h for h in (H100, H200, H800, B200, B300, GB200, GB300, VR200, *UNCALIBRATED)}

@@ -39,8 +39,19 @@ def print_frontier(frontier: Any) -> None:
     name = "ms/token" if question.regime == "decode" else "first token ms"
     title = f"{frontier.model.name} on {frontier.hardware.name}: {question.regime}"
     if not frontier.hardware.verified:
-        title += " (hardware unverified)"
-    heads = ["placement", "GPUs", "batch", "pieces", name, "tok/s/GPU", "J/query", "all-in J", "HBM GB", "net GB/s"]
+        title += " (hardware not calibrated)"
+    heads = [
+        "placement",
+        "GPUs",
+        "batch/rank",
+        "pieces",
+        name,
+        "tok/s/GPU",
+        "J/query",
+        "all-in J",
+        "HBM GB",
+        "net GB/s",
+    ]
     price = question.gpu_hour_price
     if price is not None:
         heads += ["per Mtok", "per turn", "value/h"] if question.regime == "decode" else ["per Mtok", "per turn"]
@@ -59,7 +70,10 @@ def print_frontier(frontier: Any) -> None:
         table.add_row(*cells)
     wide_console().print(table)
     refused = ", ".join(f"{reason} {count}" for reason, count in sorted(frontier.refused.items())) or "none"
-    typer.echo(f"{frontier.evaluated} points evaluated, {len(points)} on the frontier; placements refused: {refused}")
+    shown = table.row_count
+    some = "" if shown == len(points) else f", {shown} of them shown (--json has all)"
+    typer.echo(f"{frontier.evaluated} points evaluated, {len(points)} on the frontier{some}")
+    typer.echo(f"batch/rank: sequences per data-parallel rank and micro-batch; placements refused: {refused}")
 
 
 def print_layer(slices: Any, need: Any, kinds: list[str], title: str) -> None:

@@ -1,6 +1,7 @@
 """Public measurements of mixture-of-experts serving, each with its source; none is excluded for its error.
 
 `decode`, `prefill`: tokens per second and accelerator. `tpot`: seconds per token of a lone or disaggregated decode.
+`fill`: seconds of a lone prompt through all stages.
 `served_tpot`, `served_ttft`: means under a load generator, predicted through the queue of `serving.closed_loop`.
 `sets` names the constant that a row was used to set; such rows are marked and errors are also given without them.
 `assumed` names the assumptions where the source is incomplete.
@@ -75,6 +76,7 @@ _LMSYS_H100 = "lmsys.org blog 2025-05-05 (large-scale EP on 96 H100)"
 _LMSYS_K2 = "lmsys.org blog 2025-07-20 (Kimi K2 on H200)"
 _LMSYS_GB200 = "lmsys.org blog 2025-09-25 (GB200 NVL72, part II)"
 _VLLM_GB200 = "vLLM blog 2026-02-03 (GB200 wide EP)"
+_LMSYS_LONG = "lmsys.org blog 2026-02-19 (DeepSeek-R1 on GB300, long context)"
 _K3_B300 = "github.com/sgl-project/sglang pull request 37878"
 _K3_GB200 = "github.com/sgl-project/sglang pull request 32592"
 _IX = (
@@ -154,6 +156,24 @@ def _rack(bench: _Bench) -> None:
         assumed="batch 768 per GPU",
         source=_VLLM_GB200,
     )
+
+
+def _long(bench: _Bench) -> None:
+    gb300 = Row(
+        name="DSR1 GB300 prefill PP4 128k",
+        kind="fill",
+        model="deepseek-r1",
+        hardware="gb300-nvl72",
+        engine="sglang-2026h1",
+        precision=NVFP4_ALL,
+        place=Placement(pp=4),
+        measured=15.2,
+        input_tokens=131_072,
+        assumed="one chunk, as its dynamic chunks are another row of the source",
+        source=_LMSYS_LONG,
+    )
+    bench.add(gb300)
+    bench.add(gb300, name="DSR1 GB200 prefill PP4 128k", hardware="gb200-nvl72", measured=18.6)
 
 
 def _k3(bench: _Bench) -> None:
@@ -272,6 +292,6 @@ def _served(bench: _Bench) -> None:
 def measured_rows() -> tuple[Row, ...]:
     """Return all rows, in the order of their sources."""
     bench = _Bench()
-    for part in (_wide, _rack, _k3, _served):
+    for part in (_wide, _rack, _long, _k3, _served):
         part(bench)
     return tuple(bench.rows)

@@ -18,9 +18,10 @@ T = TypeVar("T")
 
 
 def _named(kind: str, word: str, known: Mapping[str, T]) -> T:
-    if word not in known:
-        raise UserError(f"{kind} `{word}` is unknown{nearest(word, known)}; known: {', '.join(known)}")
-    return known[word]
+    lower = word.lower()
+    if lower not in known:
+        raise UserError(f"{kind} `{word}` is unknown{nearest(lower, known)}; known: {', '.join(known)}")
+    return known[lower]
 
 
 def model_named(word: str | None, config: Path | None) -> Model:

@@ -42,6 +42,8 @@ def predict(row: Row, launch_ratio: float | None = None) -> float:
             setting, row.batch, row.context, draft_tokens=row.draft_tokens, accepted_tokens=row.accepted_tokens
         )
         return float(point.tokens_per_s_per_gpu if row.kind == "decode" else point.tpot_s)
+    if row.kind == "fill":
+        return float(fill(setting, row.input_tokens, 0.0, row.batch).ttft_s)
     if row.kind == "prefill":
         point_fill = fill(setting, row.input_tokens, 0.0, row.batch)
         stage_s = float(point_fill.step.seconds) / row.place.pp * stage_excess_ratio(setting.model, row.place.pp)

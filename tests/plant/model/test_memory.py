@@ -70,7 +70,7 @@ def test_grouped_heads_are_repeated_beyond_their_number_but_not_torn() -> None:
 
 def test_a_placement_that_does_not_fit_names_the_class_that_overflows() -> None:
     lone = setting_of(V3, HARDWARE["h100"], ENGINE, Placement())
-    with pytest.raises(PlacementError, match="expert weights overflow h100's 80 GB") as caught:
+    with pytest.raises(PlacementError, match="expert weights overflow h100's 86 GB") as caught:
         require_fit(lone, memory(lone, 1.0, 1024.0))
     assert caught.value.reason == "memory: expert weights"
     assert "the weights alone need 10 accelerators or more" in str(caught.value)

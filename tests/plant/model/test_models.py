@@ -184,7 +184,7 @@ def test_the_quantisation_of_a_config_sets_the_formats() -> None:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"architectures": ["LlamaForCausalLM"]}, "architecture LlamaForCausalLM is not supported; supported: "),
+        ({"architectures": ["DeciLMForCausalLM"]}, "architecture DeciLMForCausalLM is not supported; supported: "),
         ({}, "architecture none given is not supported"),
         ({"architectures": ["GptOssForCausalLM"]}, "GptOssForCausalLM: key 'layer_types' is missing"),
         ({**V32, "quantization_config": {"quant_method": "gguf"}}, "quantization method 'gguf' is not supported"),

@@ -11,7 +11,7 @@ from plant.model.regimes import fill, setting_of
 from plant.presets.engines import ENGINES
 from plant.presets.hardware import HARDWARE
 from plant.presets.models import MODELS
-from scenarios.plan.published import measured_rows
+from scenarios.plan.published import FP8, measured_rows
 from scenarios.plan.serving import Load, closed_loop
 from scenarios.plan.validate import Prediction, as_markdown, as_plain, leave_one_out, predictions, summarise
 from tests.paths import ROOT
@@ -111,3 +111,12 @@ def test_throughput_obeys_little_s_law() -> None:
 def test_the_same_seed_gives_the_same_service() -> None:
     assert closed_loop(SMALL, load(spread_ratio=0.5)) == closed_loop(SMALL, load(spread_ratio=0.5))
     assert closed_loop(SMALL, load(spread_ratio=0.5)) != closed_loop(SMALL, load(spread_ratio=0.5, seed=1))
+
+
+def test_a_long_prompt_over_an_fp8_cache_attends_at_the_rate_of_fp8() -> None:
+    rows = [p for p in points() if p.row.kind == "fill"]
+    assert len(rows) == 2
+    assert max(abs(p.error_ratio) for p in rows) < 0.10
+    half = rows[0].row
+    wide = setting_of(MODELS[half.model], HARDWARE[half.hardware], ENGINES[half.engine], half.place, FP8)
+    assert float(fill(wide, 131_072.0).ttft_s) > 1.7 * rows[0].predicted  # a bf16 cache

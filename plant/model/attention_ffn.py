@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from plant.model.kernels import Array, Cost, Machine
+from plant.model.kernels import MATH_J_PER_FLOP, Array, Cost, Machine
 from plant.model.moe import Model
 from plant.model.network import Transfer
 from plant.model.precision import Precision
+
+_FP8 = 1  # index of the rate at which the pool multiplies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,4 +56,4 @@ def remote_experts(
     queued = copies * ranks / model.experts
     flops = 2.0 * model.expert_parameters * queued
     seconds = read + flops / (pool.flops_per_s * pool.math_ratio * chips)
-    return way, Cost(seconds, flops, 0.0 * flops)
+    return way, Cost(seconds, flops, 0.0 * flops, flops * MATH_J_PER_FLOP[_FP8])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from plant.model.attention import CompressedAttention, GroupedAttention, Indexer, LatentAttention, LinearAttention
-from plant.model.kernels import Array, Cost, Machine, gemm, soft2
+from plant.model.kernels import MATH_J_PER_FLOP, Array, Cost, Machine, gemm, soft2
 from plant.model.precision import FORMATS
 
 _BF16 = FORMATS["bf16"]
@@ -42,7 +42,7 @@ def latent_decode(
     # A sparse gather reads scattered 576-value rows; half of the streaming share is what the DSA tables show.
     stream = hardware.shares.kv_stream * (0.5 if group.indexer else 1.0)
     memory = moved / (hardware.hbm_bytes_per_s * stream)
-    core = Cost(launch + soft2(compute, memory), flops, moved)
+    core = Cost(launch + soft2(compute, memory), flops, moved, flops * MATH_J_PER_FLOP[index])
     return core + indexer(machine, group, width, batch, new, cached) if group.indexer else core
 
 
@@ -57,7 +57,8 @@ def _selection(
     """Return the scores of every `ratio`-th position and the selection; nothing where the layer before selected."""
     hardware, tokens = machine.hardware, batch * new
     if i.shared:
-        return Cost(0.0 * tokens, 0.0 * tokens, 0.0 * tokens)
+        nothing = 0.0 * tokens
+        return Cost(nothing, nothing, nothing, nothing)
     projections = gemm(machine, tokens, query_width, i.heads * i.head_dim, _BF16)
     projections = projections + gemm(machine, tokens, width, i.head_dim + i.heads, _BF16)
     seen = (cached + 0.5 * new) / ratio
@@ -68,7 +69,7 @@ def _selection(
     select = (tokens * seen) * 12.0
     launches = 3.0 * machine.launch_ratio * hardware.launch.attention_s
     seconds = launches + score + select / (hardware.hbm_bytes_per_s * 0.5)
-    return projections + Cost(seconds, flops, moved + select)
+    return projections + Cost(seconds, flops, moved + select, flops * MATH_J_PER_FLOP[1])
 
 
 def _indexer_of(group: LatentAttention) -> Indexer:
@@ -102,7 +103,7 @@ def latent_fill(
     index = 1 if kv_bytes < 1.5 else 0
     t_absorbed = soft2(absorbed / (hardware.flops_per_s[index] * hardware.shares.decode_math), memory)
     if group.indexer:
-        core = Cost(launch + t_absorbed, absorbed, moved)
+        core = Cost(launch + t_absorbed, absorbed, moved, absorbed * MATH_J_PER_FLOP[index])
         return core + indexer(machine, group, width, batch, new, cached)
     expanded = (tokens * seen) * (2.0 * heads * (group.nope_dim + group.rope_dim + group.value_dim))
     raised = (batch * cached) * (2.0 * group.kv_rank * heads * (group.nope_dim + group.value_dim))
@@ -116,7 +117,9 @@ def latent_fill(
     )
     cheaper = t_absorbed < t_expanded
     flops = np.where(cheaper, absorbed, expanded + raised)
-    return Cost(launch + np.minimum(t_absorbed, t_expanded), flops, moved)
+    attended = np.where(cheaper, absorbed, expanded) * MATH_J_PER_FLOP[index]
+    math_j = attended + np.where(cheaper, 0.0, raised) * MATH_J_PER_FLOP[0]
+    return Cost(launch + np.minimum(t_absorbed, t_expanded), flops, moved, math_j)
 
 
 def grouped_core(
@@ -142,12 +145,10 @@ def grouped_core(
     kv_heads = max(group.kv_heads / tp, 1.0)
     moved = (batch * held) * (group.pair_dim * kv_heads * kv_bytes)
     flops = (batch * new * seen) * (2.0 * group.heads / tp * group.pair_dim)
-    if fill:
-        rate = hardware.flops_per_s[0] * hardware.shares.fill_math
-    else:
-        rate = hardware.flops_per_s[1 if kv_bytes < 1.5 else 0] * hardware.shares.decode_math
+    index = 0 if fill or kv_bytes >= 1.5 else 1
+    rate = hardware.flops_per_s[index] * (hardware.shares.fill_math if fill else hardware.shares.decode_math)
     memory = moved / (hardware.hbm_bytes_per_s * hardware.shares.kv_stream)
-    core = Cost(launch + soft2(flops / rate, memory), flops, moved)
+    core = Cost(launch + soft2(flops / rate, memory), flops, moved, flops * MATH_J_PER_FLOP[index])
     if not group.indexer:
         return core
     return core + _selection(machine, group.indexer, width, width, batch, new, cached, 1.0)
@@ -175,9 +176,11 @@ def compressed_core(
     seen = entries + np.minimum(cached + 0.5 * new, group.window)
     moved = (batch * (held + np.minimum(cached + new, group.window + new))) * (group.head_dim * kv_bytes)
     flops = (batch * new * seen) * (4.0 * group.heads / tp * group.head_dim)
-    rate = hardware.flops_per_s[1 if kv_bytes < 1.5 else 0] * hardware.shares.decode_math
+    index = 1 if kv_bytes < 1.5 else 0
+    rate = hardware.flops_per_s[index] * hardware.shares.decode_math
     stream = hardware.shares.kv_stream * (0.5 if group.indexer else 1.0)
-    core = Cost(launch + soft2(flops / rate, moved / (hardware.hbm_bytes_per_s * stream)), flops, moved)
+    seconds = launch + soft2(flops / rate, moved / (hardware.hbm_bytes_per_s * stream))
+    core = Cost(seconds, flops, moved, flops * MATH_J_PER_FLOP[index])
     if not group.indexer:
         return core
     return core + _selection(machine, group.indexer, width, group.q_rank, batch, new, cached, float(group.ratio))
@@ -201,7 +204,9 @@ def linear_core(
         moved = tokens * (heads * 2.0 * (2 * group.key_dim + 2 * group.value_dim)) + batch * (
             2.0 * matrix * state_bytes
         )
-        return Cost(machine.launch_ratio * 3.0 * hardware.launch.gemm_s + tokens * chunk_s, flops, moved)
+        seconds = machine.launch_ratio * 3.0 * hardware.launch.gemm_s + tokens * chunk_s
+        return Cost(seconds, flops, moved, flops * MATH_J_PER_FLOP[0])
     moved = tokens * (2.0 * matrix * state_bytes)
     stream = moved / (hardware.hbm_bytes_per_s * hardware.shares.state_stream)
-    return Cost(machine.launch_ratio * 3.0 * hardware.launch.gemm_s + stream, flops, moved)
+    seconds = machine.launch_ratio * 3.0 * hardware.launch.gemm_s + stream
+    return Cost(seconds, flops, moved, flops * MATH_J_PER_FLOP[0])

@@ -1,7 +1,7 @@
 """Joules of a pass: dynamic energy from bytes and FLOPs, and all-in energy from power and time.
 
     dynamic = sum of energy per byte or product x bytes or products
-    all-in  = min(TDP, static + dynamic / T) x (all-in / TDP) x T
+    all-in  = min(TDP, static + measured ratio x dynamic / T) x (all-in / TDP) x T
 
 The dynamic sum is what a bottom-up simulator reports and what the essay's Figure 27 is close to; the all-in sum, with
 idle power, node, network and cooling, is what a meter would see, three to ten times more.
@@ -17,12 +17,10 @@ from plant.model.kernels import Array
 from plant.model.layer import Setting
 from plant.model.regimes import Pass
 
-# Joules per byte and per floating-point operation: engineering assumptions, not measurements. HBM 4 pJ/bit; NVLink
-# 8 pJ/bit with both ends; NIC and optics 25 pJ/bit; tensor cores 0.55, 0.30 and 0.17 pJ/FLOP at bf16, fp8 and fp4.
+# Joules per byte: engineering assumptions, not measurements. HBM 4 pJ/bit; NVLink 8 pJ/bit with both ends; NIC and
+# optics 25 pJ/bit. What measured watts ask of their sum stands with the hardware (`dynamic_power_ratio`).
 HBM_J_PER_BYTE = 32e-12
 LINK_J_PER_BYTE = {"scale_up": 64e-12, "backbone": 200e-12, "scale_out": 200e-12}
-MATH_J_PER_FLOP = (0.55e-12, 0.30e-12, 0.17e-12)
-STATIC_RATIO = 0.35
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +40,12 @@ def pass_energy(setting: Setting, step: Pass, passes_alive: float = 1.0) -> Ener
     """
     machine, place = setting.machine, setting.place
     hardware = machine.hardware
-    index = hardware.peak(setting.precision.expert_format)
-    per_rank = step.hbm_bytes * HBM_J_PER_BYTE + step.flops * MATH_J_PER_FLOP[index]
+    per_rank = step.hbm_bytes * HBM_J_PER_BYTE + step.math_j
     for level, moved in step.link_bytes.items():
         per_rank = per_rank + moved * LINK_J_PER_BYTE[level]
     dynamic = per_rank * place.stage
     busy = passes_alive * dynamic / place.gpus / step.seconds
-    watts = np.minimum(STATIC_RATIO * hardware.tdp_w + busy, hardware.tdp_w)
+    static = hardware.static_power_ratio * hardware.tdp_w
+    watts = np.minimum(static + hardware.dynamic_power_ratio * busy, hardware.tdp_w)
     all_in = watts * (hardware.all_in_w / hardware.tdp_w) * step.seconds * place.gpus / passes_alive
     return Energy(dynamic_j=dynamic, all_in_j=np.maximum(all_in, dynamic), watts=watts)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from plant.model.kernels import Array, Cost, Machine, soft2
+from plant.model.kernels import MATH_J_PER_FLOP, Array, Cost, Machine, soft2
 from plant.model.precision import Format
 
 # A tensor-core tile spans at most 128 rows; small groups use the smallest one that covers them, 8 rows at least.
@@ -69,4 +69,4 @@ def routed_experts(
     memory = memory + distinct * hardware.launch.expert_ramp_s
     seconds = machine.launch_ratio * hardware.launch.experts_s + soft2(compute, memory)
     seconds = seconds + permuted / (hardware.hbm_bytes_per_s * 0.7)
-    return Cost(seconds, flops, moved)
+    return Cost(seconds, flops, moved, flops * MATH_J_PER_FLOP[index])

@@ -17,25 +17,29 @@ from plant.model.hardware import Engine, Hardware
 from plant.model.precision import Format
 
 Array = npt.NDArray[np.float64]
+# Joules per floating-point operation of a tensor core at bf16, fp8 and fp4: engineering assumptions, not measurements.
+MATH_J_PER_FLOP = (0.55e-12, 0.30e-12, 0.17e-12)
 
 
 class Cost(NamedTuple):
-    """What one call costs one accelerator: seconds, floating-point products x 2, bytes of fast memory moved."""
+    """What one call costs one accelerator: seconds, products x 2 and their joules, bytes of fast memory moved."""
 
     seconds: Array
     flops: Array
     hbm_bytes: Array
+    math_j: Array
 
     def __add__(self, other: Cost) -> Cost:  # type: ignore[override]  # sums costs, where a plain tuple would chain
         return Cost(
             self.seconds + other.seconds,
             self.flops + other.flops,
             self.hbm_bytes + other.hbm_bytes,
+            self.math_j + other.math_j,
         )
 
     def scaled(self, seconds_ratio: float) -> Cost:
         """Return the same work with only part of its seconds exposed."""
-        return Cost(self.seconds * seconds_ratio, self.flops, self.hbm_bytes)
+        return Cost(self.seconds * seconds_ratio, self.flops, self.hbm_bytes, self.math_j)
 
 
 class Machine(NamedTuple):
@@ -71,7 +75,8 @@ def gemm(machine: Machine, tokens: Array, rows: float, columns: float, fmt: Form
     compute = flops / (hardware.flops_per_s[index] * hardware.shares.gemm_math[index])
     stream = hardware.shares.gemm_stream[_stream_index(fmt)]
     memory = moved / (hardware.hbm_bytes_per_s * stream)
-    return Cost(machine.launch_ratio * hardware.launch.gemm_s + soft4(compute, memory), flops, moved)
+    seconds = machine.launch_ratio * hardware.launch.gemm_s + soft4(compute, memory)
+    return Cost(seconds, flops, moved, flops * MATH_J_PER_FLOP[index])
 
 
 def _stream_index(fmt: Format) -> int:
@@ -89,4 +94,4 @@ def elementwise(machine: Machine, tokens: Array, width: int, streams: float) -> 
     hardware = machine.hardware
     moved = (width * streams) * tokens
     seconds = machine.launch_ratio * hardware.launch.elementwise_s + moved / (hardware.hbm_bytes_per_s * 0.7)
-    return Cost(seconds, np.zeros_like(moved), moved)
+    return Cost(seconds, np.zeros_like(moved), moved, np.zeros_like(moved))

@@ -124,7 +124,7 @@ def attention_operations(setting: Setting, fill: bool, batch: Array, new: Array,
 
 def _network(name: str, layers: int, transfer: Transfer) -> Operation:
     zero = np.zeros_like(transfer.seconds)
-    cost = Cost(transfer.seconds, zero, zero)
+    cost = Cost(transfer.seconds, zero, zero, zero)
     return Operation(
         name=name, part="network", layers=layers, cost=cost, link_bytes=transfer.link_bytes, level=transfer.level
     )

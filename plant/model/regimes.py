@@ -32,7 +32,7 @@ ArrayLike = npt.ArrayLike
 
 
 class Pass(NamedTuple):
-    """One pass: seconds, products and bytes of fast memory on one accelerator of every stage together.
+    """One pass: seconds, products with their joules, bytes of fast memory on one accelerator of every stage together.
 
     `link_bytes` by network level, likewise. `attention_s`, `experts_s`, `network_s` are the parts before overlap.
     """
@@ -40,6 +40,7 @@ class Pass(NamedTuple):
     seconds: Array
     flops: Array
     hbm_bytes: Array
+    math_j: Array
     link_bytes: dict[str, Array]
     attention_s: Array
     experts_s: Array
@@ -67,7 +68,7 @@ def run_pass(setting: Setting, batch: ArrayLike, new: ArrayLike, cached: ArrayLi
     split = 2.0 if engine.two_batch_overlap and setting.place.dp > 1 else 1.0
     operations = list(walk(setting, fill, b / split, q, c))
     zero = np.zeros_like(b)
-    compute, hidden, flops, moved = zero.copy(), zero.copy(), zero.copy(), zero.copy()
+    compute, hidden, flops, moved, math_j = (zero.copy() for _ in range(5))
     parts = {"attention": zero.copy(), "experts": zero.copy(), "network": zero.copy(), "dense": zero.copy()}
     links: dict[str, Array] = {}
     for op in operations:
@@ -79,6 +80,7 @@ def run_pass(setting: Setting, batch: ArrayLike, new: ArrayLike, cached: ArrayLi
             compute += total
         flops += op.layers * op.cost.flops
         moved += op.layers * op.cost.hbm_bytes
+        math_j += op.layers * op.cost.math_j
         if op.link_bytes is not None:
             links[op.level] = links.get(op.level, zero) + split * op.layers * op.link_bytes
     if split > 1.0:
@@ -93,6 +95,7 @@ def run_pass(setting: Setting, batch: ArrayLike, new: ArrayLike, cached: ArrayLi
         seconds,
         split * flops,
         split * moved,
+        split * math_j,
         links,
         split * parts["attention"],
         split * parts["experts"],
@@ -182,6 +185,7 @@ def _summed(step: Pass) -> Pass:
         step.seconds.sum(axis=-1),
         step.flops.sum(axis=-1),
         step.hbm_bytes.sum(axis=-1),
+        step.math_j.sum(axis=-1),
         {level: sent.sum(axis=-1) for level, sent in step.link_bytes.items()},
         step.attention_s.sum(axis=-1),
         step.experts_s.sum(axis=-1),

@@ -10,10 +10,6 @@ class UserError(Exception):
     """A wrong input of the user; the message is one line that says what would be right."""
 
 
-class MissingPackage(UserError):
-    """A law needs an optional package that is not installed; other candidates can do without it."""
-
-
 class Interrupted(Exception):
     """The user interrupted; the message is one line that says what was kept, and how to continue."""
 

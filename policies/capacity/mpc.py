@@ -8,8 +8,8 @@
 
 c suppresses moves; d is the start-up delay in ticks, so what is on its way is in the model. The first free count is
 rounded with hysteresis: it moves to a whole number only when it is more than `round_ratio` away from the present one.
-Source: Rawlings, Mayne and Diehl, "Model Predictive Control" (2017), ch. 1; solved with OSQP (Stellato et al., 2020),
-an optional dependency. Missing data: without a forecast, the arrivals; without those, n stays.
+Source: Rawlings, Mayne and Diehl, "Model Predictive Control" (2017), ch. 1; solved with OSQP (Stellato et al., 2020).
+Missing data: without a forecast, the arrivals; without those, n stays.
 """
 
 from __future__ import annotations
@@ -49,11 +49,6 @@ class Mpc:
         mu; default what the plant states, turns/s.
     tau_s : float
         Span of the mean of arrivals.
-
-    Raises
-    ------
-    ImportError
-        OSQP is not installed.
     """
 
     no_linearisation = (
@@ -80,10 +75,7 @@ class Mpc:
         service_per_worker_per_s: Positive | None = None,
         tau_s: NotNegative = 60.0,
     ) -> None:
-        try:
-            import osqp  # here, where it is needed: it takes a while
-        except ImportError as error:
-            raise ImportError("needs OSQP: pip install osqp") from error
+        import osqp  # here, where it is needed: it takes a while
 
         self.cadence = cadence
         self.configuration = ConfigurationName(configuration)

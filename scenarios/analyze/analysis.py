@@ -32,7 +32,6 @@ class Analysis:
     """One candidate: what theory expects, what was measured (None: not run), and where they differ.
 
     `others` holds, for every other slot in which a law acts, the reason why that law is not analysed here.
-    `missing`: its laws want an optional package that is not installed, so that it cannot run either.
     """
 
     candidate: str
@@ -40,7 +39,6 @@ class Analysis:
     model: TandemModel | None
     source: str
     others: Mapping[str, str] = field(default_factory=dict)
-    missing: bool = False
     measured: dict[str, object] | None = None
     differences: tuple[str, ...] = ()
 
@@ -143,17 +141,14 @@ def analyze(
                 raise
             reason = str(error)
     analyses = [_without_runs(scenario, candidate, plant, startups, reason) for candidate in scenario.candidates]
-    runs = {analysis.candidate: analysis.prediction.signal for analysis in analyses if not analysis.missing}
-    if not runs or (not verify and all(analysis.source == NONE for analysis in analyses)):
+    runs = {analysis.candidate: analysis.prediction.signal for analysis in analyses}
+    if not verify and all(analysis.source == NONE for analysis in analyses):
         raise UserError(analyses[0].prediction.uncompared)
     if not verify:
         return analyses
     measured = measure(scenario, runs, seeds, jobs, done)
     declared = identified is None
-    return [
-        analysis if analysis.missing else _compared(scenario, analysis, measured[analysis.candidate], declared)
-        for analysis in analyses
-    ]
+    return [_compared(scenario, analysis, measured[analysis.candidate], declared) for analysis in analyses]
 
 
 def _without_runs(
@@ -163,9 +158,6 @@ def _without_runs(
     startups: Mapping[str, Startup] | None,
     reason: str | None,
 ) -> Analysis:
-    missing_package = laws.missing(scenario, candidate)
-    if missing_package is not None:
-        return _not_analysed(candidate.name, missing_package, missing=True)
     if plant is None and not scales(candidate):
         hinted = reason is not None and "--verify" in reason
         hint = "" if hinted else "; --verify takes the plant that the run itself measures"
@@ -173,9 +165,9 @@ def _without_runs(
     return _predicted(scenario, candidate, plant, startups)
 
 
-def _not_analysed(name: str, reason: str, *, missing: bool = False) -> Analysis:
+def _not_analysed(name: str, reason: str) -> Analysis:
     prediction = Prediction(mechanism=f"not analysed: {reason}", uncompared=reason)
-    return Analysis(candidate=name, prediction=prediction, model=None, source=NONE, missing=missing)
+    return Analysis(candidate=name, prediction=prediction, model=None, source=NONE)
 
 
 def _compared(scenario: Scenario, analysis: Analysis, measured: Mapping[str, Any], declared: bool) -> Analysis:

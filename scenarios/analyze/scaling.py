@@ -16,7 +16,7 @@ from policies.design import capacity as theory
 from policies.design.structure import FeedForward, Multiplicative, Scales, Scaling, Steps, reason_for_none
 from scenarios.analyze.prediction import Prediction, no_prediction
 from scenarios.build.cluster import startup_s
-from scenarios.build.laws import make_law, missing
+from scenarios.build.laws import make_law
 from scenarios.errors import UserError
 from scenarios.schema.laws import Candidate
 from scenarios.schema.plants import ClusterPlant
@@ -45,9 +45,7 @@ def undeclared(scenario: Scenario) -> list[str]:
     """Return the pools whose start-up a scaling law's analysis needs and the plant does not declare."""
     plant = scenario.plant
     structures = [
-        structure_of(candidate, scenario)[0]
-        for candidate in scenario.candidates
-        if candidate.capacity.kind != "hold" and missing(scenario, candidate) is None
+        structure_of(candidate, scenario)[0] for candidate in scenario.candidates if candidate.capacity.kind != "hold"
     ]
     names = [structure.configuration for structure in structures if isinstance(structure, Multiplicative)]
     if not isinstance(plant, ClusterPlant):

@@ -49,8 +49,6 @@ def compare(
 ) -> None:
     """Compare a scenario's candidates; exit 1 when an expectation of the scenario fails.
 
-    A candidate that wants an optional package which is not installed is skipped, and so are its expectations (exit 1).
-
     Example: steadyflow compare full_empty_reference --seeds 10
     """
     scenario = load(file, sets or ())
@@ -66,10 +64,6 @@ def compare(
         print_json(found.to_json())
     else:
         show(found, out)
-    for name, why in found.skipped.items():
-        lost = sum(check["candidate"] == name for check in found.skipped_expectations)
-        consequence = f"; {lost} of its expectations skipped with it, so the exit code is 1" if lost else ""
-        typer.echo(f"{name}: skipped, {why}{consequence}", err=True)
     for summaries in found.summaries.values():
         refuse_empty(summaries[0])
     if not found.ok:

@@ -10,7 +10,6 @@ import typer
 from rich.table import Table
 
 from scenarios.cli.common import bar, log_progress, print_json, quiet
-from scenarios.errors import UserError
 from scenarios.leaderboard.ranking import RankedPolicy, ranked
 from scenarios.report.table import fitted
 from scenarios.report.terminal import terminal
@@ -38,12 +37,7 @@ def leaderboard(
             rows.append(run_suite(chosen, jobs=jobs or os.cpu_count() or 1, seed_offset=k))
             progress.update(task, completed=k + 1)
             log_progress(k + 1, seeds, "leaderboard: seed")
-    for row in rows[0]:
-        if row.skipped is not None:
-            typer.echo(f"{row.scenario}/{row.candidate}: skipped, {row.skipped}", err=True)
     places = ranked(rows)
-    if not places:
-        raise UserError("no candidate is left to rank: each of them was skipped")
     if as_json:
         print_json({"field": chosen, "seeds": seeds, "places": [place.to_json() for place in places]})
         return
@@ -52,14 +46,14 @@ def leaderboard(
 
 
 def places_table(places: Sequence[RankedPolicy], title: str, width: int | None = None) -> Table:
-    """Return the ranking for the terminal; names stay whole, and an interval stands under its mean."""
-    lines = [(p.law, str(p.runs), _said(p, "steadiness"), _said(p, "yield"), p.dominated_by) for p in places]
+    """Return the ranking for the terminal; names are not cut, and an interval stands under its mean."""
+    lines = [(p.law, str(p.runs), _cell(p, "steadiness"), _cell(p, "yield"), p.dominated_by) for p in places]
     return fitted(
         HEADINGS, lines, lambda *_: "", dropped=("runs",), words={"dominated by": 20}, title=title, width=width
     )
 
 
-def _said(place: RankedPolicy, axis: str) -> str:
-    found = place.to_json()[axis]
-    spread = found["ci95"]
-    return f"{found['mean']:.3f}" + ("" if spread is None else f"\n{spread[0]:.3f} .. {spread[1]:.3f}")
+def _cell(place: RankedPolicy, axis: str) -> str:
+    figure = place.to_json()[axis]
+    spread = figure["ci95"]
+    return f"{figure['mean']:.3f}" + ("" if spread is None else f"\n{spread[0]:.3f} .. {spread[1]:.3f}")

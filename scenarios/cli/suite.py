@@ -26,8 +26,6 @@ def suite(
 ) -> None:
     """Run the shipped scenarios on all cores and hold every candidate to what is expected of it.
 
-    A candidate that wants an optional package which is not installed is skipped, and so are its expectations (exit 1).
-
     Example: steadyflow suite full_empty_reference herd
     """
     chosen = list(only or names())
@@ -48,7 +46,6 @@ def suite(
         from scenarios.report.suite_page import write_suite_page
 
         typer.echo(f"page: {write_suite_page(rows, out)}", err=as_json)
-    print_skipped(rows)
     if not all(row.ok for row in rows):
         raise typer.Exit(1)
 
@@ -59,20 +56,9 @@ def _show(rows: list[Row]) -> None:
     terminal().print(suite_table(rows))
     for row in rows:
         for check in row.checks:
-            if not check["ok"] and row.skipped is None:
+            if not check["ok"]:
                 typer.echo(
                     f"{row.scenario}/{row.candidate}: {check['key']} should be {check['want']}, is {check['got']}"
                 )
-    checks = [check for row in rows for check in row.checks if row.skipped is None]
+    checks = [check for row in rows for check in row.checks]
     typer.echo(f"expectations: {sum(check['ok'] for check in checks)} of {len(checks)} hold")
-
-
-def print_skipped(rows: list[Row]) -> None:
-    """Say on standard error which candidates were skipped, why, and how many expectations went with them."""
-    left_out = [row for row in rows if row.skipped is not None]
-    for row in left_out:
-        typer.echo(f"{row.scenario}/{row.candidate}: skipped, {row.skipped}", err=True)
-    if left_out:
-        lost = sum(len(row.checks) for row in left_out)
-        consequence = f"; {lost} of their expectations skipped with them, so the exit code is 1" if lost else ""
-        typer.echo(f"skipped: {len(left_out)} of {len(rows)} candidates{consequence}", err=True)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scenarios.build.laws import missing
-from scenarios.compare.join import differences, expected, joined, skipped_expectations
+from scenarios.compare.join import differences, expected, joined
 from scenarios.errors import UserError
 from scenarios.run.execute import run
 from scenarios.run.processes import processes
@@ -24,15 +23,13 @@ class Comparison:
     """The result of a comparison.
 
     `summaries[candidate]` holds one summary a seed, in the order of `seeds`; `folders[candidate]` the record of the
-    first seed, where records were kept. `skipped` names, for each candidate that could not be built, the missing
-    optional package; its expectations are not met, so `ok` is False where it has any.
+    first seed, where records were kept.
     """
 
     scenario: Scenario
     seeds: tuple[int, ...]
     summaries: dict[str, list[Summary]]
     folders: dict[str, Path]
-    skipped: dict[str, str] = field(default_factory=dict)
 
     @property
     def checks(self) -> dict[str, list[dict[str, Any]]]:
@@ -43,17 +40,7 @@ class Comparison:
     @property
     def ok(self) -> bool:
         """Tell whether every expectation holds."""
-        return not self.skipped_expectations and all(check["ok"] for checks in self.checks.values() for check in checks)
-
-    @property
-    def skipped_expectations(self) -> list[dict[str, Any]]:
-        """Return the expectations of skipped candidates, each with the reason why it was not run."""
-        expect = self.scenario.expect
-        return [
-            {"candidate": name, **check}
-            for name, why in self.skipped.items()
-            for check in skipped_expectations(expect.get(name, {}), why)
-        ]
+        return all(check["ok"] for checks in self.checks.values() for check in checks)
 
     def by_candidate(self) -> dict[str, Summary]:
         """Return each candidate's summary: of its run, or joined over the seeds with intervals."""
@@ -79,9 +66,7 @@ class Comparison:
                 }
                 for name, summaries in self.summaries.items()
             },
-            "skipped": dict(self.skipped),
-            "expect": [{"candidate": name, **check} for name, of_candidate in checks.items() for check in of_candidate]
-            + self.skipped_expectations,
+            "expect": [{"candidate": name, **check} for name, of_candidate in checks.items() for check in of_candidate],
             "ok": self.ok,
         }
 
@@ -114,16 +99,11 @@ def compare(
     Raises
     ------
     UserError
-        `out` exists, or no candidate can be built.
+        `out` exists.
     """
     if out is not None and out.exists():
         raise UserError(f"{out}: the folder exists; a comparison never overwrites another: name a new one with --out")
-    wanted = list(candidates) or [candidate.name for candidate in scenario.candidates]
-    missing_packages = {name: missing(scenario, scenario.candidate(name)) for name in wanted}
-    skipped = {name: why for name, why in missing_packages.items() if why is not None}
-    names = [name for name in wanted if name not in skipped]
-    if not names:
-        raise UserError(next(iter(skipped.values())))
+    names = list(candidates) or [candidate.name for candidate in scenario.candidates]
     seed_numbers = tuple(scenario.seed + i for i in range(seeds))
     work = [(name, seed) for seed in seed_numbers for name in names]
     folders = {name: out / name for name in names} if out is not None else {}
@@ -138,7 +118,7 @@ def compare(
             shutil.rmtree(out, ignore_errors=True)
         raise
     summaries = {name: [results[name, seed] for seed in seed_numbers] for name in names}
-    return Comparison(scenario=scenario, seeds=seed_numbers, summaries=summaries, folders=folders, skipped=skipped)
+    return Comparison(scenario=scenario, seeds=seed_numbers, summaries=summaries, folders=folders)
 
 
 def _summaries(

@@ -120,11 +120,6 @@ def expected(expectation: Expectation, summaries: Sequence[Mapping[str, Any]]) -
     return checks
 
 
-def skipped_expectations(expectation: Expectation, why: str) -> list[dict[str, Any]]:
-    """Return the expectations of a candidate that was not run, none of them met, with the reason."""
-    return [{**check, "skipped": why} for check in expected(expectation, ())]
-
-
 def within(got: float, want: Bound) -> bool:
     """Tell whether a number meets its bounds."""
     if want.value is not None:

@@ -48,8 +48,7 @@ def ranked(seeds: Sequence[Sequence[Row]]) -> list[RankedPolicy]:
     """
     steady: dict[str, list[float]] = {}
     good: dict[str, list[float]] = {}
-    for every in seeds:
-        rows = [row for row in every if row.skipped is None]
+    for rows in seeds:
         best = _best(rows)
         for row in rows:
             steady.setdefault(row.candidate, []).append(1.0 - _cost(row.summary))

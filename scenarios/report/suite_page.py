@@ -22,9 +22,6 @@ WORDS = {"verdict": 20}
 
 def line(row: Row) -> tuple[str, ...]:
     """Return one row's cells as text."""
-    if row.skipped is not None:
-        met = f"0 of {len(row.checks)}" if row.checks else ""
-        return (row.scenario, row.candidate, f"skipped: {row.skipped}", *[""] * 5, met)
     c: Mapping[str, Any] = cells(row.summary)
     good, late = c["goodput_ratio"], c["ttft_p99_s"]
     held = sum(check["ok"] for check in row.checks)

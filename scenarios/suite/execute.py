@@ -7,8 +7,7 @@ from concurrent.futures import as_completed
 from dataclasses import dataclass
 from typing import Any
 
-from scenarios.build.laws import missing
-from scenarios.compare.join import expected, skipped_expectations
+from scenarios.compare.join import expected
 from scenarios.run.execute import run
 from scenarios.run.processes import processes
 from scenarios.schema.load import load
@@ -19,17 +18,12 @@ Summary = dict[str, Any]  # Any: the JSON of a run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One candidate of one scenario: its numbers, and its expectations with the values reached.
-
-    `skipped` names the missing optional package of a candidate that was not run; it has no numbers, and its
-    expectations are not met, so it is `ok` only where it has none.
-    """
+    """One candidate of one scenario: its numbers, and its expectations with the values reached."""
 
     scenario: str
     candidate: str
     summary: Summary
     checks: tuple[dict[str, Any], ...]
-    skipped: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -41,7 +35,7 @@ class Row:
         return {
             "scenario": self.scenario,
             "candidate": self.candidate,
-            **(cells(self.summary) if self.skipped is None else {"skipped": self.skipped}),
+            **cells(self.summary),
             "expect": list(self.checks),
             "ok": self.ok,
         }
@@ -80,16 +74,10 @@ def run_suite(
 
     Returns
     -------
-    list of Row, in the order of the names and of each file's candidates; those that want a package which is not
-    installed are skipped and say so
+    list of Row, in the order of the names and of each file's candidates
     """
     scenarios = {name: load(name) for name in names}
-    candidates = [(name, candidate.name) for name, s in scenarios.items() for candidate in s.candidates]
-    lacking = {
-        (name, candidate): missing(scenarios[name], scenarios[name].candidate(candidate))
-        for name, candidate in candidates
-    }
-    work = [key for key in candidates if lacking[key] is None]
+    work = [(name, candidate.name) for name, s in scenarios.items() for candidate in s.candidates]
     results: dict[tuple[str, str], Summary] = {}
 
     def keep(key: tuple[str, str], summary: Summary) -> None:
@@ -105,14 +93,13 @@ def run_suite(
             futures = {pool.submit(_summary_of, scenarios[n], c, seed_offset): (n, c) for n, c in work}
             for future in as_completed(futures):
                 keep(futures[future], future.result())
-    return [_row(key, scenarios[key[0]], results.get(key), lacking[key]) for key in candidates]
+    return [_row(key, scenarios[key[0]], results[key]) for key in work]
 
 
-def _row(key: tuple[str, str], scenario: Scenario, summary: Summary | None, lacking: str | None) -> Row:
+def _row(key: tuple[str, str], scenario: Scenario, summary: Summary) -> Row:
     name, candidate = key
-    want = scenario.expect.get(candidate, {})
-    checks = expected(want, [summary]) if summary is not None else skipped_expectations(want, str(lacking))
-    return Row(scenario=name, candidate=candidate, summary=summary or {}, checks=tuple(checks), skipped=lacking)
+    checks = expected(scenario.expect.get(candidate, {}), [summary])
+    return Row(scenario=name, candidate=candidate, summary=summary, checks=tuple(checks))
 
 
 def _summary_of(scenario: Scenario, candidate: str, seed_offset: int) -> Summary:

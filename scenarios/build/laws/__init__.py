@@ -11,7 +11,6 @@ from orchestrator.messages import Slot
 from orchestrator.ports import Cadence, Every, On, Router
 from policies.hold import Hold as HoldLaw
 from scenarios.build.laws.file import made_from_file, router_from_file
-from scenarios.errors import MissingPackage
 from scenarios.schema.laws import Candidate, FileLaw, Hold, LawPart, RouterPart
 from scenarios.schema.laws.part import DerivedTable
 from scenarios.schema.laws.registry import SLOTS
@@ -19,22 +18,13 @@ from scenarios.schema.scenario import Scenario
 
 
 def make_law(slot: Slot, part: LawPart, period_s: float) -> Law:
-    """Return the law that a slot's table describes, acting every `period_s`.
-
-    Raises
-    ------
-    MissingPackage
-        The law needs an optional package that is not installed.
-    """
+    """Return the law that a slot's table describes, acting every `period_s`."""
     every = Every(period_s=period_s)
     if isinstance(part, Hold):
         return HoldLaw(every, EMPTY[slot])
     if isinstance(part, FileLaw):
         return made_from_file(part, every)
-    try:
-        return cast(Law, _from_table(part, every))
-    except ImportError as error:
-        raise MissingPackage(f"{slot} {part.kind} {error}") from error
+    return cast(Law, _from_table(part, every))
 
 
 def router_maker(part: RouterPart | FileLaw) -> Callable[[], Router]:
@@ -52,15 +42,6 @@ def acting_laws(scenario: Scenario, candidate: Candidate) -> dict[Slot, Law]:
         for slot, part in parts.items()
         if not isinstance(part, Hold)
     }
-
-
-def missing(scenario: Scenario, candidate: Candidate) -> str | None:
-    """Return which optional package a candidate's laws want and do not find; None where all can be made."""
-    try:
-        acting_laws(scenario, candidate)
-    except MissingPackage as error:
-        return str(error)
-    return None
 
 
 def _from_table(part: DerivedTable, every: Every | None) -> Any:  # Any: an object of the class behind the table

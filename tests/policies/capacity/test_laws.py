@@ -128,7 +128,6 @@ def test_the_queue_model_gives_the_fewest_workers_that_meet_the_wait() -> None:
 
 
 def test_the_horizon_plans_ahead_of_its_delay_and_does_not_hunt() -> None:
-    pytest.importorskip("osqp")
     law = Mpc(EVERY, configuration="decode", most_workers=50, delay_ticks=2, service_per_worker_per_s=4.0, tau_s=0.0)
     found = path(law, lambda k: 5.0, start=4, ticks=30, delay=2)  # 20 turns/s over 4 at 0.8: 6.25 workers
     assert found[-1] == found[-10]

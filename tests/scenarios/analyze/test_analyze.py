@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -234,15 +233,6 @@ def test_a_candidate_without_a_comparable_prediction_says_why_and_a_difference_i
     # A load that changes with time gives no constant load to speak of.
     flips = analyze(only(load("role_flips"), ["wait"]))[0].prediction
     assert (flips.verdict, "changes with time" in flips.uncompared) == (None, True)
-
-
-def test_a_law_whose_package_is_missing_says_so_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "osqp", None)
-    found = {one.candidate: one for one in analyze(load("pending_blind"))}
-    assert found["mpc"].prediction.mechanism.startswith("not analysed: capacity mpc needs OSQP")
-    assert found["pending_blind"].prediction.margins
-    with pytest.raises(UserError, match="needs OSQP"):
-        analyze(only(load("pending_blind"), ["mpc"]))
 
 
 def test_where_no_experiment_finds_the_plant_verify_takes_what_the_run_measured(

@@ -53,8 +53,8 @@ class Turn:
         "joined_s",
         "moves",
         "output_tokens",
+        "plant_future",
         "preemptions",
-        "promise",
         "prompt_tokens",
         "released_s",
         "retries",
@@ -74,7 +74,7 @@ class Turn:
         self.cached_tokens = self.output_tokens = self.preemptions = self.retries = 0
         self.bucket = ""
         self.task: asyncio.Task[None] | None = None
-        self.promise: asyncio.Future[Any] | None = None  # the plant's last, done or not; Any: of whatever it gives
+        self.plant_future: asyncio.Future[Any] | None = None  # the plant's last, done or not; Any: of whatever it gives
 
     def story(self) -> list[tuple[float, str]]:
         """Return every move so far, as (seconds, stage).

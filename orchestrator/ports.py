@@ -182,14 +182,14 @@ class Plant(Protocol):
         """Join the batch and run to the end. Raises Preempted, WorkerLost, ContextOverflow through the Future."""
         ...
 
-    def withdraw(self, promise: Future[Any]) -> bool:
+    def withdraw(self, future: Future[Any]) -> bool:
         """Take the work of a fill, a staging or a decode back at this instant, and cancel its Future.
 
         Tell whether it was under way. Do not cancel the Future itself: the plant would not hear of it.
         """
         ...
 
-    def room(self, worker: WorkerId, turn: TurnView) -> bool:
+    def has_room(self, worker: WorkerId, turn: TurnView) -> bool:
         """Tell in O(1) whether the worker's memory would take the turn now, beside what it holds."""
         ...
 

@@ -110,8 +110,8 @@ class TurnRunner:
 
     def withdraw(self, turn: Turn) -> None:
         """Take what the plant does for a turn off it at this instant; the turn's task is to be cancelled."""
-        if turn.promise is not None:
-            self._plant.withdraw(turn.promise)
+        if turn.plant_future is not None:
+            self._plant.withdraw(turn.plant_future)
 
     def _back_to_fill(self, turn: Turn) -> None:
         now_s = self._clock.now()
@@ -165,7 +165,7 @@ class TurnRunner:
     def _start_fill(self, turn: Turn, worker: Worker) -> Future[Filled]:
         view = turn.view
         prefix = NO_PREFIX if view.context is EMPTY_CHAIN else new(KvRef, (view.context, 0, None))
-        turn.promise = future = self._plant.fill(worker.id, view, prefix)
+        turn.plant_future = future = self._plant.fill(worker.id, view, prefix)
         if worker.line:
             worker.serve()
         return future
@@ -216,7 +216,7 @@ class TurnRunner:
 
     async def _enter(self, turn: Turn, worker: Worker, hold: DecodeHold) -> None:
         """Bring the state to the worker, then take a slot there."""
-        turn.promise = state = self._plant.stage(worker.id, hold.staged.kv)
+        turn.plant_future = state = self._plant.stage(worker.id, hold.staged.kv)
         hold.staged = await state
         hold.leave_source()
         if worker.hands_over:  # it began to drain while the state was on its way
@@ -231,7 +231,7 @@ class TurnRunner:
         self._ledger.move(turn, DECODING, now_s)
         turn.joined_s = now_s  # the plant may say a later instant; the run may end before it does
         hold.leave_buffer()
-        turn.promise = future = self._plant.decode(worker.id, turn.view, hold.staged)
+        turn.plant_future = future = self._plant.decode(worker.id, turn.view, hold.staged)
         if worker.line:  # memory is as it is now: the next may be looked at
             worker.serve()
         if worker.hands_over:

@@ -219,7 +219,7 @@ class Worker:
     def _takes(self, view: TurnView) -> bool:
         """Tell whether a turn may go in. Where nobody is inside nobody will leave, so the plant says what is wrong."""
         inside, slots = self.inside, self.slots
-        return not inside or ((slots is None or inside < slots) and self._plant.room(self.id, view))
+        return not inside or ((slots is None or inside < slots) and self._plant.has_room(self.id, view))
 
     def enter_nowait(self, turn: Turn) -> bool:
         """Take a slot if one is free, nobody waits for it and the memory has room; tell whether it was so."""

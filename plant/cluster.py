@@ -161,12 +161,12 @@ class Cluster:
             engine.enter(job)
         return future
 
-    def withdraw(self, promise: asyncio.Future[Any]) -> bool:
+    def withdraw(self, future: asyncio.Future[Any]) -> bool:
         """Take the work behind a Future off its worker now, and cancel it; return whether it was under way."""
-        return self._pending_work.withdraw(promise)
+        return self._pending_work.withdraw(future)
 
     # ------------------------------------------------ questions
-    def room(self, worker: WorkerId, turn: TurnView) -> bool:
+    def has_room(self, worker: WorkerId, turn: TurnView) -> bool:
         """Return whether the worker's memory would take the turn now, beside what it holds."""
         node = self._nodes[worker]
         engine = node.engine
@@ -175,7 +175,7 @@ class Cluster:
         tokens = turn.prompt_tokens
         if self._progress:
             tokens += self._progress.get(turn.turn_id, 0)
-        return engine.room(tokens)
+        return engine.has_room(tokens)
 
     def fits(self, turn: TurnView) -> bool:
         """Return whether the present workers could ever fill and decode the turn's context."""

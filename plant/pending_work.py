@@ -23,13 +23,13 @@ class Withdrawable(Protocol):
 class PendingWork(dict[asyncio.Future[Any], Withdrawable]):
     """Work by its Future, until it is done. Any: results differ by the kind of work."""
 
-    def withdraw(self, promise: asyncio.Future[Any]) -> bool:
+    def withdraw(self, future: asyncio.Future[Any]) -> bool:
         """Stop the work behind a Future and cancel it; return whether the work was under way."""
-        work = self.pop(promise, None)
+        work = self.pop(future, None)
         if work is None:
             return False
         work.withdraw()
-        return promise.cancel()
+        return future.cancel()
 
 
 def failed_future(clock: Clock, error: Exception) -> asyncio.Future[Any]:

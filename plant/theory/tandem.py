@@ -114,16 +114,16 @@ class Tandem:
         self._output_tokens += retired[1]
         future.set_result(retired)
 
-    def withdraw(self, promise: Future[Any]) -> bool:
+    def withdraw(self, future: Future[Any]) -> bool:
         """Stop the work behind a Future now, and cancel it; return whether it was under way."""
-        under_way = self._fills.pop(promise, None) or self._decodes.pop(promise, None)
+        under_way = self._fills.pop(future, None) or self._decodes.pop(future, None)
         if under_way is None:
             return False
         self._clock.cancel_at(under_way[0])
-        return promise.cancel()
+        return future.cancel()
 
     # ------------------------------------------------ what else the port asks
-    def room(self, worker: WorkerId, turn: TurnView) -> bool:
+    def has_room(self, worker: WorkerId, turn: TurnView) -> bool:
         """There is no memory to run out of."""
         return True
 

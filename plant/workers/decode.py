@@ -102,7 +102,7 @@ class ContinuousBatch(BatchSlots):
         if not decoding:  # a member is evicted at the boundary
             self._events.evicted(job, keep_kv=not job.filling)
 
-    def room(self, context_tokens: int) -> bool:
+    def has_room(self, context_tokens: int) -> bool:
         """Return whether memory would take a context now, beside what is held and what waits."""
         held: float = self._kv + self._pinned
         if self._entry is not None:

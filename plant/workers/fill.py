@@ -87,7 +87,7 @@ class FillWorker:
                 self._events.evicted(job, keep_kv=False)
                 return
 
-    def room(self, context_tokens: int) -> bool:
+    def has_room(self, context_tokens: int) -> bool:
         """Return whether memory would take the prompt."""
         return self._capacity is None or context_tokens <= self._capacity
 

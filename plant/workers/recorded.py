@@ -65,7 +65,7 @@ class RecordedWorker:
         """Refuse: a recorded time does not say how much of the state exists at any moment."""
         raise SteadyflowError("a turn in recorded time has no state to move")
 
-    def room(self, context_tokens: int) -> bool:
+    def has_room(self, context_tokens: int) -> bool:
         """Memory is not modelled here."""
         return True
 

@@ -68,9 +68,9 @@ def orchestrator(
     """
     with scenario.blamed():
         own = with_own_tables(scenario, candidate)
-        truths = HiddenTurns()
-        source = workloads.source(own, seed, clock, truths)
-        plant = plants.plant(own, clock, truths, seed)
+        hidden_turns = HiddenTurns()
+        source = workloads.source(own, seed, clock, hidden_turns)
+        plant = plants.plant(own, clock, hidden_turns, seed)
         return joined(own, candidate, seed, clock, sink, source, plant, plant), source
 
 

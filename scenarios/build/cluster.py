@@ -32,12 +32,14 @@ from scenarios.schema.plants import (
 from scenarios.schema.table_times import TableTimes
 
 
-def cluster(part: ClusterPlant, clock: Clock, truths: HiddenTurns, seed: int = 0, kv: KvSpec | None = None) -> Cluster:
+def cluster(
+    part: ClusterPlant, clock: Clock, hidden_turns: HiddenTurns, seed: int = 0, kv: KvSpec | None = None
+) -> Cluster:
     """Return the cluster of a table, with the tiers `kv`; what it refuses becomes one line to the user."""
     try:
         return Cluster(
             clock,
-            truths,
+            hidden_turns,
             racks=[_rack(rack) for rack in part.racks],
             configurations=[_configuration(name, table) for name, table in part.configurations.items()],
             pools=[_pool(pool) for pool in part.pools],

@@ -40,19 +40,19 @@ def residence(law: ResidenceLaw) -> Residence:
     return Residence(mean_s=law.mean_s, shape=law.shape, stages=law.stages, cv_ratio=law.cv_ratio)
 
 
-def plant(scenario: Scenario, clock: Clock, truths: HiddenTurns, seed: int = 0) -> Plant:
+def plant(scenario: Scenario, clock: Clock, hidden_turns: HiddenTurns, seed: int = 0) -> Plant:
     """Return the scenario's plant of turns; the fluid plant has none and is run by itself."""
     part = scenario.plant
     match part:
         case TandemPlant():
             return Tandem(
-                clock, truths, slots=part.slots, dead_time_s=part.dead_time_s, residence=residence(part.residence)
+                clock, hidden_turns, slots=part.slots, dead_time_s=part.dead_time_s, residence=residence(part.residence)
             )
         case FluidPlant():
             raise UserError("plant.kind: the fluid plant has no turns to run")
         case ClusterPlant():
             kv = None if part.kv is None else kv_spec(part.kv, part.racks, scenario)
-            return cluster(part, clock, truths, seed, kv)
+            return cluster(part, clock, hidden_turns, seed, kv)
 
 
 def declared(scenario: Scenario) -> Declared | None:

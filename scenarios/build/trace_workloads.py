@@ -25,23 +25,25 @@ from scenarios.workloads.trace_replay import TraceReplay, time_line
 Single = schema.LanesWorkload | schema.SessionsWorkload | schema.ReplayWorkload
 
 
-def source(part: schema.Traffic, scenario: Scenario, seed: int, clock: Clock, truths: HiddenTurns) -> Source:
+def source(part: schema.Traffic, scenario: Scenario, seed: int, clock: Clock, hidden_turns: HiddenTurns) -> Source:
     """Return the source of lanes, sessions or a replay, or of several of these at once."""
     births = count()
     if isinstance(part, schema.MixtureWorkload):
         named = part.parts.items()
-        return Mixture([_single(name, single, scenario, seed, _Run(clock, truths, births)) for name, single in named])
-    return _single(part.kind, part, scenario, seed, _Run(clock, truths, births))
+        return Mixture(
+            [_single(name, single, scenario, seed, _Run(clock, hidden_turns, births)) for name, single in named]
+        )
+    return _single(part.kind, part, scenario, seed, _Run(clock, hidden_turns, births))
 
 
 class _Run:
     """What all sources of a run share."""
 
-    __slots__ = ("births", "clock", "truths")
+    __slots__ = ("births", "clock", "hidden_turns")
 
-    def __init__(self, clock: Clock, truths: HiddenTurns, births: Iterator[int]) -> None:
+    def __init__(self, clock: Clock, hidden_turns: HiddenTurns, births: Iterator[int]) -> None:
         self.clock = clock
-        self.truths = truths
+        self.hidden_turns = hidden_turns
         self.births = births
 
 
@@ -52,7 +54,7 @@ def _single(name: str, part: Single, scenario: Scenario, seed: int, run: _Run) -
         raise UserError(f"workload.service_class: no class {own_class}{nearest(own_class, classes)}")
     stage = SourceContext(
         clock=run.clock,
-        truths=run.truths,
+        hidden_turns=run.hidden_turns,
         births=run.births,
         class_name=ClassName(own_class),
         draw_stream=stream_key(seed, f"{name} draw"),

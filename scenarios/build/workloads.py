@@ -21,7 +21,7 @@ from scenarios.schema.workloads import (
 from scenarios.workloads.synthetic import ClassMix, Lengths, Poisson, Saturated, TurnFactory
 
 
-def source(scenario: Scenario, seed: int, clock: Clock, truths: HiddenTurns) -> Source:
+def source(scenario: Scenario, seed: int, clock: Clock, hidden_turns: HiddenTurns) -> Source:
     """Return the scenario's source of turns."""
     part = scenario.workload
     if isinstance(part, RequestsWorkload):
@@ -29,8 +29,8 @@ def source(scenario: Scenario, seed: int, clock: Clock, truths: HiddenTurns) -> 
             'workload.kind "requests": they come over HTTP, by `steadyflow serve`; no simulation plays them'
         )
     if not isinstance(part, Synthetic):
-        return trace_workloads.source(part, scenario, seed, clock, truths)
-    factory = TurnFactory(seed, part.kind, mixes(part, list(scenario.classes)), truths)
+        return trace_workloads.source(part, scenario, seed, clock, hidden_turns)
+    factory = TurnFactory(seed, part.kind, mixes(part, list(scenario.classes)), hidden_turns)
     match part:
         case SaturatedWorkload():
             return Saturated(clock, factory, part.waiting_turns)

@@ -67,7 +67,7 @@ def _reported(name: str, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(path: Path) -> int:
-    """Write the table; return 1 when a promise is broken."""
+    """Write the table; return 1 when a figure is worse than the table allows."""
     calibration = table()
     path.write_text(json.dumps(calibration, indent=1) + "\n", encoding="utf-8")
     total, rows = calibration["nulls_total"], calibration["cycles"]

@@ -108,7 +108,7 @@ def flow(signals: pd.DataFrame, window_s: Window, *, endless_work: bool = False)
     def column(name: str) -> Floats:
         return signals[name].to_numpy(dtype=float)[inside] if name in signals else np.zeros(len(w))
 
-    def mean(values: NDArray[Any]) -> float:  # floats, or truths as shares of time
+    def mean(values: NDArray[Any]) -> float:  # floats, or booleans as shares of time
         return float(np.average(values, weights=w))
 
     occupancy, waits = column(f"{HEADLINE}_mean"), column("backlog_turns_min") > 0

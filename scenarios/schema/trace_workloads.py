@@ -119,7 +119,7 @@ class Played(ScenarioTable):
 
 
 class LanesWorkload(Played):
-    """So many live sessions: a lane whose session has ended draws the next. Rows that stand alone: fixed concurrency.
+    """So many live sessions: a lane whose session has ended draws the next. Independent rows: fixed concurrency.
 
     The first session of each lane is cut at a point uniform in `start_window` (shares of its recorded run); with
     `primer` the request before the cut is sent first, then its prompt `warmup_turns` times for one token each.

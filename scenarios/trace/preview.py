@@ -57,7 +57,7 @@ class _TurnLog:
     """Log of the turns of one preview."""
 
     clock: Clock
-    truths: HiddenTurns
+    hidden_turns: HiddenTurns
     source: LanesSource | None = None
     at_s: list[float] = field(default_factory=list)
     end_s: list[float] = field(default_factory=list)
@@ -68,7 +68,7 @@ class _TurnLog:
     last: dict[int, list[Run]] = field(default_factory=dict)
 
     def arrive(self, turn: TurnView) -> None:
-        hidden: HiddenTurn = self.truths.pop(turn.turn_id)
+        hidden: HiddenTurn = self.hidden_turns.pop(turn.turn_id)
         service_s = hidden.service_s
         if service_s is None:
             service_s = ASSUMED_BASE_S + ASSUMED_PER_TOKEN_S * hidden.output_tokens
@@ -127,7 +127,7 @@ def preview(
     async def simulate(clock: Clock) -> _TurnLog:
         log = _TurnLog(clock, HiddenTurns())
         context = SourceContext(
-            clock=clock, truths=log.truths, births=itertools.count(), class_name=ClassName("preview")
+            clock=clock, hidden_turns=log.hidden_turns, births=itertools.count(), class_name=ClassName("preview")
         )
         log.source = LanesSource(
             context, scripts, lanes=lanes, seed=seed, start_window=start_window, tree_idle_cap_s=tree_idle_cap_s

@@ -36,7 +36,7 @@ class SourceContext:
     """
 
     clock: Clock
-    truths: HiddenTurns
+    hidden_turns: HiddenTurns
     births: Iterator[int]
     class_name: ClassName
     draw_stream: int = 0
@@ -188,7 +188,7 @@ class Player:
         live = self._live.pop(turn_id, None)
         if live is None:
             return
-        self._context.truths.forget(turn_id, outcome)
+        self._context.hidden_turns.forget(turn_id, outcome)
         tree, s, k = live
         tree.in_flight -= 1
         tree.turns_left -= 1
@@ -270,7 +270,9 @@ class Player:
             key, output_tokens = mix(key, tree.warmup_sent), 1
         self._live[turn_id] = (tree, s, k)
         draws = tuple(uniform(context.draw_stream, key, j) for j in range(context.draws)) if context.draws else ()
-        context.truths[turn_id] = new(HiddenTurn, (output_tokens, draws, stream.service_s[k], stream.waits_for[k]))
+        context.hidden_turns[turn_id] = new(
+            HiddenTurn, (output_tokens, draws, stream.service_s[k], stream.waits_for[k])
+        )
         session = tree.key & SESSION_MASK if s == 0 else tree.keys[s] & SESSION_MASK
         chain = stream.chain(k, tree.scope, tree.script.block_tokens, tree.known_scope)
         now_s = context.clock.now()

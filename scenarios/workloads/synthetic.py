@@ -71,12 +71,12 @@ class TurnFactory:
     name : str
         The source's name; it separates this source's keys from those of others.
     mixes : sequence of ClassMix
-    truths : HiddenTurns
+    hidden_turns : HiddenTurns
     """
 
-    def __init__(self, seed: int, name: str, mixes: Sequence[ClassMix], truths: HiddenTurns) -> None:
-        self._mixes, self._truths = list(mixes), truths
-        self.forget = truths.forget
+    def __init__(self, seed: int, name: str, mixes: Sequence[ClassMix], hidden_turns: HiddenTurns) -> None:
+        self._mixes, self._hidden_turns = list(mixes), hidden_turns
+        self.forget = hidden_turns.forget
         self._source = stream_key(seed, f"source {name}")
         self._streams = [stream_key(seed, f"{name} {part}") for part in ("class", "prompt", "output", "draw")]
         total = fsum(mix.share for mix in mixes)
@@ -105,10 +105,10 @@ class TurnFactory:
         """Return the next turn, arriving now."""
         if not self._block:
             self._more()
-        key, name, prompt_tokens, truth = self._block.pop()
+        key, name, prompt_tokens, hidden_turn = self._block.pop()
         turn_id = TurnId(self.count)
         self.count += 1
-        self._truths[turn_id] = truth
+        self._hidden_turns[turn_id] = hidden_turn
         return new(TurnView, (turn_id, key, name, turn_id, 0, now_s, prompt_tokens, EMPTY_CHAIN))
 
 

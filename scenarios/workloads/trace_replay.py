@@ -44,7 +44,7 @@ def time_line(
     Parameters
     ----------
     corpus : Corpus
-        Rows that stand alone, or conversations whose source has a shared clock (`start_s`).
+        Independent rows, or conversations whose source has a shared clock (`start_s`).
     rate_factor : float
         2.0 plays twice as fast.
     idle_cap_s : float, optional
@@ -127,7 +127,7 @@ class TraceReplay:
 
     def ended(self, turn_id: TurnId, at_s: float, outcome: str) -> None:
         """Forget the hidden half of a turn that has ended; the replay does not depend on it."""
-        self._context.truths.forget(turn_id, outcome)
+        self._context.hidden_turns.forget(turn_id, outcome)
 
     def exhausted(self) -> bool:
         """Return True after the last row."""
@@ -146,7 +146,7 @@ class TraceReplay:
         key = mix(session, k)
         turn_id = TurnId(next(context.births))
         draws = tuple(uniform(context.draw_stream, key, j) for j in range(context.draws))
-        context.truths[turn_id] = HiddenTurn(row.output_tokens, draws, row.service_s)
+        context.hidden_turns[turn_id] = HiddenTurn(row.output_tokens, draws, row.service_s)
         scope = self._root if self._global else mix(self._root, c)
         chain = KvChain(tuple(KvRun(scope, first, count) for first, count in row.runs), self._block_tokens)
         now_s = context.clock.now()

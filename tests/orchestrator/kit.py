@@ -74,8 +74,8 @@ class Scripted:
 class Script:
     """A source that plays a list of arrivals and keeps what it hears."""
 
-    def __init__(self, clock: Clock, truths: HiddenTurns, coming: Sequence[Coming]) -> None:
-        self._clock, self._truths, self._coming = clock, truths, sorted(coming, key=lambda c: c.at_s)
+    def __init__(self, clock: Clock, hidden_turns: HiddenTurns, coming: Sequence[Coming]) -> None:
+        self._clock, self._hidden_turns, self._coming = clock, hidden_turns, sorted(coming, key=lambda c: c.at_s)
         self._arrive: Callable[[TurnView], None] | None = None
         self._come = 0
         self.admissions: list[tuple[int, float]] = []
@@ -84,7 +84,7 @@ class Script:
     def start(self, arrive: Callable[[TurnView], None]) -> None:
         self._arrive = arrive
         for number, coming in enumerate(self._coming):
-            self._truths[TurnId(number)] = HiddenTurn(coming.output_tokens, (coming.draw,))
+            self._hidden_turns[TurnId(number)] = HiddenTurn(coming.output_tokens, (coming.draw,))
             self._clock.at(coming.at_s, self._arrives, number)
 
     def _arrives(self, number: int) -> None:
@@ -167,11 +167,11 @@ class World:
         horizon_s: float = 1000.0,
         **spec: Any,
     ) -> None:
-        self.clock, self.sink, truths = clock, ListSink(), HiddenTurns()
-        self.source = Script(clock, truths, coming)
+        self.clock, self.sink, hidden_turns = clock, ListSink(), HiddenTurns()
+        self.source = Script(clock, hidden_turns, coming)
         residence = residence or Residence(mean_s=2.0, shape="fixed")
         self.plant = Troubled(
-            clock, truths, slots=slots, dead_time_s=dead_time_s, residence=residence, troubles=troubles or {}
+            clock, hidden_turns, slots=slots, dead_time_s=dead_time_s, residence=residence, troubles=troubles or {}
         )
         made = OrchestratorSpec(
             seed=1, horizon_s=horizon_s, classes=classes, admission=door or AdmissionLimits(), **spec

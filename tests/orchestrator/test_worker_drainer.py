@@ -58,11 +58,11 @@ class House:
         faults: Sequence[FaultSpec] = (),
         **spec: Any,
     ) -> None:
-        self.clock, truths = clock, HiddenTurns()
-        self.sink, self.source = ListSink(), Script(clock, truths, coming)
+        self.clock, hidden_turns = clock, HiddenTurns()
+        self.sink, self.source = ListSink(), Script(clock, hidden_turns, coming)
         self.plant = Cluster(
             clock,
-            truths,
+            hidden_turns,
             racks=[RackSpec(count=8, workers=1, uplink_bytes_per_s=RATE)],
             configurations=[part for part, _ in parts],
             pools=[PoolSpec(configuration=part.name, workers=number) for part, number in parts],

@@ -144,9 +144,9 @@ def test_a_withdrawn_decode_frees_memory_for_whoever_asks_at_that_instant() -> N
         held = plant.decode(W0, turns.make(600, 300), Staged(ANY, 0.0))
         other = turns.make(500, 3)
         await clock.sleep_until(0.0201)
-        assert not plant.room(W0, other)
+        assert not plant.has_room(W0, other)
         plant.withdraw(held)
-        assert plant.room(W0, other)
+        assert plant.has_room(W0, other)
         await plant.decode(W0, other, Staged(ANY, 0.0))
 
     run_virtual(main)

@@ -48,10 +48,10 @@ class World:
             "efficiency_ratio": 1.0,
         }
         self.clock = clock
-        self.truths = HiddenTurns()
+        self.hidden_turns = HiddenTurns()
         self.plant: Cluster = cluster(
             clock,
-            self.truths,
+            self.hidden_turns,
             (FILL, 1),
             (DECODE, 1),
             kv=kv or KvSpec(**{**settings, **changes}),
@@ -63,7 +63,7 @@ class World:
     def turn(self, blocks: int, extra: int = 100, output: int = 5, waits_for: str = "tool") -> TurnView:
         turn_id = TurnId(self.born)
         self.born += 1
-        self.truths[turn_id] = HiddenTurn(output, (), None, waits_for)
+        self.hidden_turns[turn_id] = HiddenTurn(output, (), None, waits_for)
         return TurnView(turn_id, turn_id, ClassName("chat"), 1, 0, self.clock.now(), blocks * 64 + extra, chain(blocks))
 
     async def serve(self, turn: TurnView) -> tuple[float, int]:
@@ -142,13 +142,13 @@ def test_an_aggregated_worker_waits_for_the_last_part_like_a_fill_worker(rate: f
     async def main(clock: VirtualClock) -> tuple[float, int]:
         network = TierSpec(capacity_bytes=math.inf, bytes_per_s=rate)
         kv = KvSpec(bytes_per_token=BYTES, network=network, efficiency_ratio=1.0, stages=stages)
-        truths = HiddenTurns()
+        hidden_turns = HiddenTurns()
         both = configuration("both", Role.AGGREGATED, slots=4, chunk_tokens=512, kv_capacity_tokens=100_000)
-        plant = cluster(clock, truths, (both, 1), kv=kv)
+        plant = cluster(clock, hidden_turns, (both, 1), kv=kv)
         spans = []
         for k in range(2):
             turn_id = TurnId(k)
-            truths[turn_id] = HiddenTurn(5, (), None, "tool")
+            hidden_turns[turn_id] = HiddenTurn(5, (), None, "tool")
             turn = TurnView(turn_id, k, ClassName("chat"), 1, 0, clock.now(), BLOCKS * 64 + 3000, chain(BLOCKS))
             began = clock.now()
             filled = await plant.fill(W0, turn, ANY)

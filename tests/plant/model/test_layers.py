@@ -53,13 +53,13 @@ def test_a_chip_without_four_bit_units_multiplies_four_bit_weights_in_bf16() -> 
 
 
 @given(st.integers(1, 4096), st.sampled_from(list(MODELS)))
-def test_awake_experts_are_at_least_k_and_at_most_all(tokens: int, name: str) -> None:
+def test_active_experts_are_at_least_k_and_at_most_all(tokens: int, name: str) -> None:
     m = MODELS[name]
-    awake = float(distinct_experts(m.experts, m.experts_per_token, np.asarray(float(tokens))))
-    assert m.experts_per_token * (1 - 1e-9) <= awake <= min(m.experts, tokens * m.experts_per_token) * (1 + 1e-9)
+    active = float(distinct_experts(m.experts, m.experts_per_token, np.asarray(float(tokens))))
+    assert m.experts_per_token * (1 - 1e-9) <= active <= min(m.experts, tokens * m.experts_per_token) * (1 + 1e-9)
 
 
-def test_awake_experts_agree_with_a_draw_of_routes() -> None:
+def test_active_experts_agree_with_a_draw_of_routes() -> None:
     rng = np.random.default_rng(3)
     drawn = [len({int(e) for _ in range(64) for e in rng.choice(256, 8, replace=False)}) for _ in range(60)]
     assert float(distinct_experts(256, 8, np.asarray(64.0))) == pytest.approx(np.mean(drawn), rel=0.02)
@@ -76,8 +76,8 @@ def test_sharing_grows_gradually_with_the_tokens_of_a_pass() -> None:
     for name, expected in (("kimi-k3", (1.00, 1.06, 1.67, 4.6)), ("deepseek-v3", (1.00, 1.11, 2.3, 8.0))):
         m = MODELS[name]
         for n, want in zip((1, 8, 64, 256), expected):
-            awake = float(distinct_experts(m.experts, m.experts_per_token, np.asarray(float(n))))
-            assert n * m.experts_per_token / awake == pytest.approx(want, rel=0.02)
+            active = float(distinct_experts(m.experts, m.experts_per_token, np.asarray(float(n))))
+            assert n * m.experts_per_token / active == pytest.approx(want, rel=0.02)
 
 
 @pytest.mark.parametrize("model", MODELS)

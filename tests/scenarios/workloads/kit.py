@@ -59,19 +59,19 @@ class HeapClock:
 
 
 class Bench:
-    """A source on a clock, with a plant that takes `service_s(turn, truth)` for every turn and logs the turns."""
+    """A source on a clock, with a plant that takes `service_s(turn, hidden)` for every turn and logs the turns."""
 
     def __init__(self, service_s: Callable[[TurnView, HiddenTurn], float] | float = 1.0, draws: int = 0) -> None:
         self.clock = HeapClock()
-        self.truths = HiddenTurns()
+        self.hidden_turns = HiddenTurns()
         self.stage = SourceContext(
             clock=self.clock,  # type: ignore[arg-type]  # the part of a Clock that sources use
-            truths=self.truths,
+            hidden_turns=self.hidden_turns,
             births=itertools.count(),
             class_name=ClassName("agent"),
             draws=draws,
         )
-        self.service = service_s if callable(service_s) else lambda turn, truth: service_s
+        self.service = service_s if callable(service_s) else lambda turn, hidden: service_s
         self.turns: list[TurnView] = []
         self.hidden: list[HiddenTurn] = []
         self.ends: dict[int, float] = {}
@@ -81,12 +81,12 @@ class Bench:
         self.source: Any = None
 
     def arrive(self, turn: TurnView) -> None:
-        truth = self.truths.pop(turn.turn_id)
+        hidden = self.hidden_turns.pop(turn.turn_id)
         self.turns.append(turn)
-        self.hidden.append(truth)
+        self.hidden.append(hidden)
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
-        self.clock.at(self.clock.now() + self.service(turn, truth), self._end, turn)
+        self.clock.at(self.clock.now() + self.service(turn, hidden), self._end, turn)
 
     def _end(self, turn: TurnView) -> None:
         self.in_flight -= 1

@@ -46,7 +46,7 @@ def trees(draw: st.DrawFn) -> Conversation:
 
 
 def play(conversation: Conversation, speed: float, **options: Any) -> tuple[Script, Bench, Starts]:
-    bench = Bench(service_s=lambda turn, truth: speed * (1.0 + turn.prompt_tokens % 7))
+    bench = Bench(service_s=lambda turn, hidden: speed * (1.0 + turn.prompt_tokens % 7))
     compiled = script(conversation)
     ended: list[SessionPlay] = []
     cut = {name: options.pop(name) for name in ("cut_s", "primer", "warmup_turns") if name in options}
@@ -102,7 +102,7 @@ def play_at_recorded_speed(conversation: Conversation) -> Starts:
         for s, stream in enumerate(conversation.streams)
         for k in range(len(stream))
     }
-    bench.service = lambda turn, truth: spans[turn.prompt_tokens]
+    bench.service = lambda turn, hidden: spans[turn.prompt_tokens]
     player = Player(bench.stage, lambda tree, at_s: None)
     bench.source = player
     player.start(bench.arrive)

@@ -78,7 +78,7 @@ def test_a_parent_waits_for_the_sub_agents_that_it_joins(tmp_path: Path) -> None
 def test_a_background_agent_gates_nothing_but_holds_its_lane(tmp_path: Path) -> None:
     inner = [row(0, 640, first=500)]
     rows = [row(0, 640), agent(2.0, inner, "async_launched"), row(4, 700, think_time=1.0)]
-    bench = Bench(service_s=lambda turn, truth: 500.0 if turn.context.runs[0].first == 500 else 1.0)
+    bench = Bench(service_s=lambda turn, hidden: 500.0 if turn.context.runs[0].first == 500 else 1.0)
     source = from_the_start(bench, [one(tmp_path, rows)])
     turns = bench.play(source, until_s=100.0)
     assert sorted(t.arrived_s for t in turns) == [0.0, 1.0, 2.0]
@@ -115,7 +115,7 @@ def test_only_the_idle_time_of_the_whole_system_is_cut_by_the_system_cap(tmp_pat
     bench = Bench()
     alone = bench.play(from_the_start(bench, [one(tmp_path, slow)], tree_idle_cap_s=None, system_idle_cap_s=10.0))
     assert [t.arrived_s for t in alone] == [0.0, 11.0]
-    bench = Bench(service_s=lambda turn, truth: 1.0 if turn.session_id == bench.turns[0].session_id else 60.0)
+    bench = Bench(service_s=lambda turn, hidden: 1.0 if turn.session_id == bench.turns[0].session_id else 60.0)
     both = bench.play(
         from_the_start(bench, [one(tmp_path, slow)], lanes=2, tree_idle_cap_s=None, system_idle_cap_s=10.0)
     )
@@ -174,7 +174,7 @@ def test_two_policies_on_one_seed_see_the_same_turn_under_the_same_key(kind: str
     plays = scripts(corpus, share_prefix=True)
 
     def world(speed: float) -> dict[int, Any]:
-        bench = Bench(service_s=lambda turn, truth: speed * (truth.service_s or 1.0), draws=2)
+        bench = Bench(service_s=lambda turn, hidden: speed * (hidden.service_s or 1.0), draws=2)
         source: Any
         if kind == "lanes":
             source = LanesSource(bench.stage, plays, lanes=8, seed=5, tree_idle_cap_s=20.0)
@@ -262,7 +262,7 @@ def test_append_only_history_over_counted_input_so_every_recorded_turn_is_replay
 
 def test_a_recorded_run_at_recorded_speed_takes_its_recorded_time() -> None:
     for talk in detect.read(trace("agentx_v8", "sample")).conversations:
-        bench = Bench(service_s=lambda turn, truth: truth.service_s or 0.0)
+        bench = Bench(service_s=lambda turn, hidden: hidden.service_s or 0.0)
         if any((s.service_s != s.service_s).any() for s in talk.streams):
             continue
         source = from_the_start(bench, [script(talk)], tree_idle_cap_s=None)

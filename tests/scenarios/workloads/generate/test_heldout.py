@@ -92,9 +92,9 @@ def test_a_session_cache_holds_the_last_prompts_up_to_its_capacity() -> None:
     assert cache.turn(1, 55, 50) == 50
 
 
-def recorded_s(turn: TurnView, truth: HiddenTurn) -> float:
-    served = truth.service_s
-    return ASSUMED_BASE_S + ASSUMED_PER_TOKEN_S * truth.output_tokens if served is None else served
+def recorded_s(turn: TurnView, hidden_turn: HiddenTurn) -> float:
+    served = hidden_turn.service_s
+    return ASSUMED_BASE_S + ASSUMED_PER_TOKEN_S * hidden_turn.output_tokens if served is None else served
 
 
 @pytest.mark.slow

@@ -107,8 +107,8 @@ def test_an_engine_with_larger_blocks_reuses_less() -> None:
 
 
 def cells() -> list[Any]:
-    found: list[Any] = json.loads((ROOT / "notebooks" / "kv_cliff.ipynb").read_text(encoding="utf-8"))["cells"]
-    return [cell for cell in found if cell["cell_type"] == "code"]
+    notebook: list[Any] = json.loads((ROOT / "notebooks" / "kv_cliff.ipynb").read_text(encoding="utf-8"))["cells"]
+    return [cell for cell in notebook if cell["cell_type"] == "code"]
 
 
 def test_the_notebook_is_stored_without_outputs() -> None:
@@ -119,7 +119,7 @@ def test_the_notebook_is_stored_without_outputs() -> None:
 def test_the_notebook_runs_and_shows_the_cliff() -> None:
     space: dict[str, Any] = {}
     for cell in cells():
-        exec("".join(cell["source"]), space)  # the notebook's own code, in one namespace
-    hits = [kv["hit_token_ratio"] for kv in space["found"].values()]
+        exec("".join(cell["source"]), space)  # the notebook's code, in one namespace
+    hits = [kv["hit_token_ratio"] for kv in space["by_capacity"].values()]
     assert hits == sorted(hits)
     assert hits[0] < 0.5 < 0.9 < hits[-1]

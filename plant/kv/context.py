@@ -13,7 +13,7 @@ from orchestrator.turn import KvChain, WorkerId
 from plant.kv.chains import continues, shared_blocks
 from plant.kv.spec import NETWORK, TIER_NAMES
 
-# A turn is under way; a tool runs; a person reads; the session said goodbye; left behind by a compaction or a branch.
+# A turn is under way; a tool runs; a person reads; the session has ended; left behind by a compaction or a branch.
 BUSY, TOOL, HUMAN, ENDED, COMPACTED, UNKNOWN = "busy", "tool", "human", "ended", "compacted", "unknown"
 KINDS = (BUSY, TOOL, HUMAN, ENDED, COMPACTED, UNKNOWN)
 

@@ -22,7 +22,7 @@ class ContextLedger:
     ----------
     tree : PrefixTree
     nodes : int
-        Nodes that are told apart, each with an equal part of the node tier; 1: they share one pool.
+        Nodes that are distinguished, each with an equal part of the node tier; 1: they share one pool.
 
     Attributes
     ----------

@@ -130,5 +130,5 @@ def with_trace(scenario: Scenario, path: Path) -> Scenario:
     old = workload.conversations
     kept = old.model_dump(include=set(Conversations.model_fields))
     trace = TraceConversations(kind="trace", path=str(path), **kept)
-    prepared(trace)  # a trace that cannot be read is told of before anything runs
+    prepared(trace)  # a trace that cannot be read is reported before anything runs
     return scenario.model_copy(update={"workload": workload.model_copy(update={"conversations": trace})})

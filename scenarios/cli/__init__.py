@@ -102,14 +102,14 @@ def _drop_output() -> None:
 
 def usage(error: Exception) -> str:
     """Return a mistake in arguments or options as one line; empty where the help has been shown instead."""
-    said = " ".join(str(getattr(error, "format_message", error.__str__)()).split())
-    said = said.replace("Input should be", "must be").split(", unable to parse")[0]
+    message = " ".join(str(getattr(error, "format_message", error.__str__)()).split())
+    message = message.replace("Input should be", "must be").split(", unable to parse")[0]
     context = getattr(error, "ctx", None)
-    if context is None or not said:
-        return said
+    if context is None or not message:
+        return message
     names = [context.info_name]
     while context.parent is not None:
         context = context.parent
         names.insert(0, context.info_name)
     command = " ".join(["steadyflow", *names[1:]])
-    return f"{command}: {said[0].lower()}{said[1:].rstrip('.')}; {command} --help lists what there is"
+    return f"{command}: {message[0].lower()}{message[1:].rstrip('.')}; {command} --help lists what there is"

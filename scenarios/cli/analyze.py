@@ -189,9 +189,9 @@ def _margins(one: Analysis) -> str:
         ("disk_gain_high", "disk gain", " x"),
         ("disk_phase_deg", "disk phase", " deg"),
     )
-    told = [
+    known = [
         f"{word} no limit" if margins[name] is None else f"{word} {margins[name]:.3g}{unit}"
         for name, word, unit in shown
         if name in margins
     ]
-    return f"; margins: {', '.join(told)}"
+    return f"; margins: {', '.join(known)}"

@@ -99,7 +99,7 @@ class StreamingPlant:
         self._ticking: set[WorkerId] = set()
         self.ticks = 0
         self.stage, self.withdraw = plant.stage, plant.withdraw
-        self.room, self.fits, self.cached_tokens = plant.room, plant.fits, plant.cached_tokens
+        self.has_room, self.fits, self.cached_tokens = plant.has_room, plant.fits, plant.cached_tokens
         self.reconfigure, self.evict, self.apply = plant.reconfigure, plant.evict, plant.apply
         self.read, self.facts = plant.read, plant.facts
         self.holding, self.cost_s = plant.holding, plant.cost_s

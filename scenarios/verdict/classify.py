@@ -1,4 +1,4 @@
-"""The decision: nine words in a fixed order, each said only when every test of it agrees."""
+"""The decision: nine words in a fixed order, each given only when every test of it agrees."""
 
 from __future__ import annotations
 
@@ -256,15 +256,15 @@ def _with_cycle(
     # A ripple that is real but too small to matter keeps its period; a peak that noise explains has none.
     periods = len(candidate.x) / candidate.lag
     real = p_value is not None and p_value < limits.p_value and candidate.height > limits.acf_peak
-    told = word != "steady" or (real and periods >= limits.min_periods)
+    repeats = word != "steady" or (real and periods >= limits.min_periods)
     frequency, power = shape.spectrum(series.mean, series.step_s)
     return SignalVerdict(
         signal=series.name,
         verdict=word,
         reason=reason,
-        period_s=candidate.lag * step_s if told else None,
+        period_s=candidate.lag * step_s if repeats else None,
         amplitude_ratio=shape.swing(candidate.x, candidate.lag) / series.scale,
-        damping_ratio=shape.damping_of(decrement) if told else None,
+        damping_ratio=shape.damping_of(decrement) if repeats else None,
         p_value=p_value,
         regularity=correlation.crossing_regularity(candidate.acf),
         envelope_cv=around.cv,

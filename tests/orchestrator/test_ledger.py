@@ -100,7 +100,7 @@ LedgerMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=
 test_the_ledger_conserves_turns_under_any_sequence_of_moves = LedgerMachine.TestCase
 
 
-@pytest.mark.parametrize("stories", [True, False], ids=["every move kept", "told from the turn's instants"])
+@pytest.mark.parametrize("stories", [True, False], ids=["every move kept", "from the turn's instants"])
 def test_a_forbidden_move_tells_the_turns_story(stories: bool) -> None:
     ledger = Ledger(CLASSES, stories=stories)
     turn = ledger.arrive(view(7, at_s=1.5))

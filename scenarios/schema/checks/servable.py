@@ -25,7 +25,7 @@ def refuse_unable_plant(scenario: ScenarioContents) -> None:
             place, pools = f"candidates.{candidate.name}.pools", candidate.pools
         begun = {pool.configuration for pool in pools}
         if not begun <= plant.configurations.keys():
-            continue  # said where the plant is built
+            continue  # reported where the plant is built
         roles = {plant.configurations[name].role for name in begun | _moved(scenario, candidate, plant, begun)}
         for roles_of_verb, verb in ((FILLS, "fill"), (DECODES, "decode")):
             if roles.isdisjoint(roles_of_verb):

@@ -139,12 +139,12 @@ def test_the_predictive_law_begins_with_the_stated_rate() -> None:
 def test_the_predictive_law_measures_the_rate_of_a_full_pool_even_on_a_starved_one(busy: float) -> None:
     law = PredictiveBuffer(EVERY, dead_time_s=10.0, full_per_s=99.0, buffer_ratio=0.1)
     naive = PredictiveBufferNaive(EVERY, dead_time_s=10.0, full_per_s=99.0, buffer_ratio=0.1)
-    said = naively = 0.0
+    smoothed_per_s = naively = 0.0
     for k in range(2001):
         # Each busy slot retires 0.2 a second: T = 5 s, so that a full pool retires 20.
         y = seen(now_s=k * 0.1, busy_slots=busy, in_flight_turns=310.0, retired_total=k * 0.1 * busy / 5.0)
-        said, naively = law.act(y).release_per_s or 0.0, naive.act(y).release_per_s or 0.0
-    assert said == pytest.approx(20.0, rel=1e-3)
+        smoothed_per_s, naively = law.act(y).release_per_s or 0.0, naive.act(y).release_per_s or 0.0
+    assert smoothed_per_s == pytest.approx(20.0, rel=1e-3)
     believed = busy / 5.0  # r; and u = r + (10 - (310 - 100 - 10 r)) / 10 = 2 r - 20
     assert naively == pytest.approx(max(0.0, 2.0 * believed - 20.0), abs=0.05)
 

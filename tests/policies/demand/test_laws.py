@@ -40,29 +40,29 @@ def reading(at_s: float, arrived: int) -> DemandReading:
 def played(law: Any, rate: Callable[[float], float], until_s: float, noise: int | None = None) -> list[float | None]:
     """Return a law's forecasts at every period, fed with the turns of `rate` (Poisson ones with a seed in `noise`)."""
     rng = None if noise is None else np.random.default_rng(noise)
-    arrived, said = 0.0, []
+    arrived, forecasts = 0.0, []
     for k in range(1, round(until_s / PERIOD_S) + 1):
         mean = rate((k - 0.5) * PERIOD_S) * PERIOD_S
         arrived += mean if rng is None else float(rng.poisson(mean))
-        said.append(law.act(reading(k * PERIOD_S, round(arrived))).forecast_per_s)
-    return said
+        forecasts.append(law.act(reading(k * PERIOD_S, round(arrived))).forecast_per_s)
+    return forecasts
 
 
-def miss(said: list[float | None], rate: Callable[[float], float], after_s: float) -> float:
+def miss(forecasts: list[float | None], rate: Callable[[float], float], after_s: float) -> float:
     """Root mean square of forecast less truth, from `after_s` on."""
     errors = [
         found - rate((k + 1) * PERIOD_S + LEAD_S)
-        for k, found in enumerate(said)
+        for k, found in enumerate(forecasts)
         if found is not None and (k + 1) * PERIOD_S > after_s
     ]
     return math.sqrt(sum(error**2 for error in errors) / len(errors))
 
 
 def test_a_filter_finds_a_straight_line_and_looks_along_it() -> None:
-    said = played(Kalman(EVERY, lead_s=LEAD_S), lambda t: 10.0 + t / 3600.0, 40 * PERIOD_S)
-    assert said[:4] == [None] * 4, "silent for its first points"
+    forecasts = played(Kalman(EVERY, lead_s=LEAD_S), lambda t: 10.0 + t / 3600.0, 40 * PERIOD_S)
+    assert forecasts[:4] == [None] * 4, "silent for its first points"
     # What it saw last is the mean of a period, half a period old.
-    assert said[-1] == pytest.approx(10.0 + (40 * PERIOD_S + LEAD_S - 0.5 * PERIOD_S) / 3600.0, rel=0.02)
+    assert forecasts[-1] == pytest.approx(10.0 + (40 * PERIOD_S + LEAD_S - 0.5 * PERIOD_S) / 3600.0, rel=0.02)
 
 
 def test_a_filter_of_a_still_rate_is_the_mean_of_what_was_counted() -> None:
@@ -70,14 +70,14 @@ def test_a_filter_of_a_still_rate_is_the_mean_of_what_was_counted() -> None:
     rng = np.random.default_rng(3)
     counts = rng.poisson(5.0 * PERIOD_S, 50)
     for k, arrived in enumerate(np.cumsum(counts), start=1):
-        said = still.act(reading(k * PERIOD_S, int(arrived))).forecast_per_s
-    assert said == pytest.approx(counts.mean() / PERIOD_S, rel=1e-3)
+        forecasts = still.act(reading(k * PERIOD_S, int(arrived))).forecast_per_s
+    assert forecasts == pytest.approx(counts.mean() / PERIOD_S, rel=1e-3)
 
 
 @pytest.mark.parametrize("rate_per_s", [0.02, 1.0, 50.0])
 def test_a_filter_is_surer_of_busy_hours_than_of_quiet_ones(rate_per_s: float) -> None:
-    said = played(Kalman(EVERY, lead_s=0.0), lambda t: rate_per_s, 300 * PERIOD_S, noise=7)
-    spread = float(np.std([found for found in said[100:] if found is not None]))
+    forecasts = played(Kalman(EVERY, lead_s=0.0), lambda t: rate_per_s, 300 * PERIOD_S, noise=7)
+    spread = float(np.std([found for found in forecasts[100:] if found is not None]))
     counted = math.sqrt(rate_per_s / PERIOD_S)
     assert spread < counted, "below what one period's count would scatter by"
 

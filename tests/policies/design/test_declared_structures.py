@@ -101,7 +101,7 @@ def test_a_declared_linearisation_is_what_the_law_does_to_a_small_sine(
     law = deepcopy(law)  # its memory is of this sine alone
     lap = 2 * np.pi / omega
     t = np.arange(0, 12 * lap, TICK_S)
-    # Retirements are told as a count: stirring their rate by a sine stirs the count by its integral.
+    # Retirements are given as a count: stirring their rate by a sine stirs the count by its integral.
     drive = np.sin(omega * t) if signal != "retirements" else (1 - np.cos(omega * t)) / omega
     rates = []
     for now, wave in zip(t, drive):

@@ -58,11 +58,11 @@ def test_analyze_tells_the_reason_of_a_law_that_has_no_linearisation() -> None:
     limit = {"kind": "limit_vegas", "start_turns": 100, "least_turns": 20, "most_turns": 2000}
     batch = {"kind": "aimd", "most_turns": 512}
     made = Candidate.model_validate({"name": "limit", "admission": limit, "batching": batch})
-    (told,) = analyze(base.model_copy(update={"candidates": (made,), "expect": {}}))
-    assert told.prediction.verdict is None
-    assert "dead band" in told.prediction.mechanism
-    assert "sawtooth" in told.others["batching"]
-    assert told.to_json()["other_loops"] == dict(told.others)
+    (result,) = analyze(base.model_copy(update={"candidates": (made,), "expect": {}}))
+    assert result.prediction.verdict is None
+    assert "dead band" in result.prediction.mechanism
+    assert "sawtooth" in result.others["batching"]
+    assert result.to_json()["other_loops"] == dict(result.others)
 
 
 def test_gates_without_a_band_are_relays_on_fresh_readings_only() -> None:

@@ -146,8 +146,8 @@ def test_one_tick_unseen_goes_round_as_the_closed_form_says_and_the_window_ends_
 
     def wanted(candidate: str) -> list[int]:
         done = run(scenario.model_copy(update={"horizon_s": 420.0}), candidate)
-        said = [event for event in done.data.events if event["kind"] == "command" and event["slot"] == "capacity"]
-        orders = {event["at_s"]: event["command"]["target_workers"]["serve"] for event in said}
+        message = [event for event in done.data.events if event["kind"] == "command" and event["slot"] == "capacity"]
+        orders = {event["at_s"]: event["command"]["target_workers"]["serve"] for event in message}
         path = [4]
         for k in range(28):
             path.append(orders.get(15.0 * k, path[-1]))
@@ -211,9 +211,9 @@ def test_a_candidate_without_a_comparable_prediction_says_why_and_a_difference_i
     quiet = {"verdict": "constant", "period_s": None, "damping_ratio": None, "utilization_ratio": 0.1, "seeds": 1}
     scenario = load("flap_thresholds")
     monkeypatch.setattr(analysis, "measure", lambda *_: {one.name: quiet for one in scenario.candidates})
-    told = CliRunner().invoke(app, ["analyze", "flap_thresholds", "--verify"])
-    assert told.exit_code == 0
-    assert "not compared: theory says that some constant loads make it flap" in told.output
+    result = CliRunner().invoke(app, ["analyze", "flap_thresholds", "--verify"])
+    assert result.exit_code == 0
+    assert "not compared: theory says that some constant loads make it flap" in result.output
     found = {one.candidate: one for one in analyze(scenario, verify=True)}
     assert [found[name].agrees for name in ("pair_1_0_0_6", "pair_1_0_0_45", "consolidation_test")] == [
         None,
@@ -257,8 +257,8 @@ def test_where_no_experiment_finds_the_plant_verify_takes_what_the_run_measured(
     assert found["credit_n"].source == analysis.MEASURED
     assert found["credit_n"].prediction.utilization_ratio == pytest.approx(7.0 / 16.2, abs=0.001)
     assert (found["retirement_gate"].prediction.verdict, found["retirement_gate"].agrees) == ("limit_cycle", False)
-    told = CliRunner().invoke(app, ["analyze", "agentx_slow_fill", "--verify", "--candidate", "credit_n"])
-    assert "plant (measured in the run itself): N = 80 slots, T = 7 s" in told.output
+    result = CliRunner().invoke(app, ["analyze", "agentx_slow_fill", "--verify", "--candidate", "credit_n"])
+    assert "plant (measured in the run itself): N = 80 slots, T = 7 s" in result.output
 
 
 def test_a_candidate_without_a_plant_does_not_keep_the_others_from_their_analysis() -> None:

@@ -280,10 +280,10 @@ def test_an_echo_decays_by_the_dispersion_of_residence(slots: int, stages: int, 
             warmup_s=window_s[0],
             seed=seed,
         )
-        told = run(scenario).summary["verdict"][BUSY]
-        assert told["verdict"] == "echo"
-        periods.append(told["period_s"])
-        dampings.append(told["damping_ratio"])
+        result = run(scenario).summary["verdict"][BUSY]
+        assert result["verdict"] == "echo"
+        periods.append(result["period_s"])
+        dampings.append(result["damping_ratio"])
     assert mode.damping_ratio == pytest.approx(np.pi * (0.5 / np.sqrt(stages)) ** 2, rel=0.01)
     assert fmean(periods) == pytest.approx(mode.period_s, rel=0.01)
     assert fmean(dampings) == pytest.approx(mode.damping_ratio, rel=0.06)

@@ -18,8 +18,8 @@ def test_loops_far_apart_draw_no_warning() -> None:
 
 def test_two_loops_brought_together_are_named_with_the_factor() -> None:
     scenario = load("day_six_loops", ["control.admission_period_s=4.0"])
-    (said,) = warnings(scenario, scenario.candidates[0])
-    assert "admission (pace 4 s) and batching (pace 2 s) are a factor of 2.0 apart" in said
+    (message,) = warnings(scenario, scenario.candidates[0])
+    assert "admission (pace 4 s) and batching (pace 2 s) are a factor of 2.0 apart" in message
 
 
 def test_a_held_slot_closes_no_loop() -> None:

@@ -40,10 +40,10 @@ def test_the_frontier_as_json_in_twenty_cpu_seconds() -> None:
                  "--context", "32768", "--json")  # fmt: skip
     assert time.process_time() - start < 20
     assert result.exit_code == 0, result.output
-    said = json.loads(result.output)
-    assert said["evaluated"] > 1000
+    message = json.loads(result.output)
+    assert message["evaluated"] > 1000
     assert {"placement", "gpus", "tpot_s", "tokens_per_s_per_gpu", "energy_j_per_query", "hbm_bytes_per_gpu"} <= set(
-        said["frontier"][0]
+        message["frontier"][0]
     )
 
 
@@ -70,9 +70,9 @@ def test_several_machines_and_all_regimes_make_one_page(tmp_path: Path) -> None:
 
 
 def test_a_layer_taken_apart_accounts_for_all_of_its_time(tmp_path: Path) -> None:
-    said = json.loads(run("--model", "kimi-k3", "--explain", "pp2tp8dp1ep8", "--json").output)
-    assert sum(s["share_ratio"] for s in said["operations"]) == pytest.approx(1.0)
-    assert said["memory_bytes"]["expert weights"] > 50e9
+    message = json.loads(run("--model", "kimi-k3", "--explain", "pp2tp8dp1ep8", "--json").output)
+    assert sum(s["share_ratio"] for s in message["operations"]) == pytest.approx(1.0)
+    assert message["memory_bytes"]["expert weights"] > 50e9
     out = tmp_path / "layer.html"
     assert run("--model", "kimi-k3", "--explain", "dp64", "--out", str(out)).exit_code == 0
     assert 'id="plan-layer"' in out.read_text(encoding="utf-8")
@@ -98,9 +98,9 @@ def test_value_rises_steeply_once_the_working_set_fits_and_then_flattens() -> No
 
 
 def test_faster_memory_helps_decode_and_hardly_midfill() -> None:
-    said = json.loads(run("regimes", "--context", "500000", "--json").output)["faster_memory"]
-    assert said[-1]["decode_gain_ratio"] > 2
-    assert said[-1]["midfill_gain_ratio"] < 1.2
+    message = json.loads(run("regimes", "--context", "500000", "--json").output)["faster_memory"]
+    assert message[-1]["decode_gain_ratio"] > 2
+    assert message[-1]["midfill_gain_ratio"] < 1.2
 
 
 @pytest.mark.slow
@@ -111,7 +111,7 @@ def test_the_tables_of_models_and_rows_print() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--model", "kimi-k33"), "model `kimi-k33` is unknown (did you mean `kimi-k3`?)"),
         (("--model", "kimi-k3", "--hardware", "gb300"), "hardware `gb300` is unknown"),
@@ -130,5 +130,5 @@ def test_the_tables_of_models_and_rows_print() -> None:
         (("regimes", "--context", "9999999"), "kimi-k3 takes 1 to 1048576 positions"),
     ],
 )
-def test_mistakes_are_one_line_that_says_what_would_do(words: tuple[str, ...], said: str) -> None:
-    assert said in refusal(*words)
+def test_mistakes_are_one_line_that_says_what_would_do(words: tuple[str, ...], message: str) -> None:
+    assert message in refusal(*words)

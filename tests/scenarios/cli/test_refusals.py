@@ -106,7 +106,7 @@ def test_numbers_that_make_no_sense_are_blamed_on_their_option(refused: Refused,
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("run", "mild", "--rate", "inf"), "'--rate': must be less than or equal to"),
         (("run", "mild", "--rate", "nan"), "'--rate': must be "),
@@ -125,21 +125,21 @@ def test_numbers_that_make_no_sense_are_blamed_on_their_option(refused: Refused,
     ],
 )
 def test_numbers_without_bound_or_sense_are_one_line_before_anything_is_computed(
-    refused: Refused, words: tuple[str, ...], said: str
+    refused: Refused, words: tuple[str, ...], message: str
 ) -> None:
-    assert said in refused(*words)
+    assert message in refused(*words)
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("setting", "message"),
     [
         ("horizon_s=1e300", "horizon_s"),
         ("control.admission_period_s=1e-12", "control.admission_period_s = 1e-12 makes more than 1e+09 steps"),
         ("record.signal_bin_s=1e-12", "record.signal_bin_s = 1e-12 makes more"),
     ],
 )
-def test_a_run_that_could_never_end_is_refused(refused: Refused, setting: str, said: str) -> None:
-    assert said in refused("run", "mild", "--set", setting)
+def test_a_run_that_could_never_end_is_refused(refused: Refused, setting: str, message: str) -> None:
+    assert message in refused("run", "mild", "--set", setting)
 
 
 def test_a_filter_that_nothing_can_move_is_refused(refused: Refused) -> None:
@@ -165,8 +165,8 @@ def test_every_command_shows_an_example_that_it_would_take(
     for word in command:
         own = own.get_command(context, word)
         context = own.make_context(word, [], parent=context, resilient_parsing=True)
-    said = " ".join(f"{own.help} {own.epilog or ''}".split())
-    example = re.search(r"Example: steadyflow (.*?)(?: None)?\Z", said)
+    message = " ".join(f"{own.help} {own.epilog or ''}".split())
+    example = re.search(r"Example: steadyflow (.*?)(?: None)?\Z", message)
     assert example is not None
     words = shlex.split(example[1].strip())
     assert tuple(words[: len(command)]) == command
@@ -183,7 +183,7 @@ def test_the_group_of_traces_shows_an_example(
 
 
 @pytest.mark.parametrize(
-    ("name", "setting", "said"),
+    ("name", "setting", "message"),
     [
         ("kv_hot_prefix", "plant.kv.hardware=gb201", "plant.kv.hardware: no gb201"),
         ("kv_hot_prefix", "plant.pools.0.workers=999", "plant: the pools hold"),
@@ -200,9 +200,9 @@ def test_the_group_of_traces_shows_an_example(
     ],
 )
 def test_what_shows_only_when_a_plant_is_built_names_the_users_file_and_the_key(
-    refused: Refused, tmp_path: Path, name: str, setting: str, said: str
+    refused: Refused, tmp_path: Path, name: str, setting: str, message: str
 ) -> None:
     (tmp_path / "mine.toml").write_bytes(library()[name].read_bytes())
     first = load(name).candidates[0].name
     line = refused("run", "mine.toml", "--candidate", first, "--set", setting)
-    assert line.startswith(f"steadyflow: mine.toml: {said}")
+    assert line.startswith(f"steadyflow: mine.toml: {message}")

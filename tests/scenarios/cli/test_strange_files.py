@@ -16,7 +16,7 @@ EXPECTED = "must be a word in quotes, { value = 1.0, rel = 0.05 } or { at_least 
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "x.toml: title: is missing"),
         (bytes(range(256)), "x.toml: is no text in UTF-8 (byte 128); a scenario is a TOML file"),
@@ -33,7 +33,11 @@ EXPECTED = "must be a word in quotes, { value = 1.0, rel = 0.05 } or { at_least 
     ],
 )
 def test_a_strange_file_is_one_line(
-    content: str | bytes, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    content: str | bytes,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("x.toml").write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -42,7 +46,7 @@ def test_a_strange_file_is_one_line(
         cli.main()
     err = capsys.readouterr().err
     assert (left.value.code, err.count("\n")) == (2, 1)
-    assert said in err
+    assert message in err
 
 
 def test_a_folder_is_told_as_one(
@@ -61,7 +65,7 @@ def test_what_looks_like_markup_is_shown_as_it_stands(
     monkeypatch.chdir(tmp_path)
     Path("x.csv").write_text("t_s,[/z]\n" + "".join(f"{i},{i % 3}\n" for i in range(60)), encoding="utf-8")
     Path("x.toml").write_text(MILD.replace("Mild: short fill", "[/x] [bold] :smile:"), encoding="utf-8")
-    for words, said in (
+    for words, message in (
         (("judge", "x.csv"), "[/z]"),
         (("run", "x.toml", "--set", "horizon_s=20", "--set", "warmup_s=5"), "[/x] [bold] :smile:"),
         (("analyze", "x.toml"), "[/x] [bold] :smile:"),
@@ -70,4 +74,4 @@ def test_what_looks_like_markup_is_shown_as_it_stands(
         with pytest.raises(SystemExit) as left:
             cli.main()
         assert left.value.code == 0
-        assert said in capsys.readouterr().out
+        assert message in capsys.readouterr().out

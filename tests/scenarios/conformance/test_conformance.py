@@ -100,8 +100,8 @@ CULPRITS = [
 
 @pytest.mark.parametrize(("law", "slot", "complaint"), CULPRITS)
 def test_the_suite_names_what_a_bad_law_does(law: Any, slot: Any, complaint: str) -> None:
-    said = " ".join(one.what for one in kit.check(lambda: law(EVERY), slot))
-    assert complaint in said
+    message = " ".join(one.what for one in kit.check(lambda: law(EVERY), slot))
+    assert complaint in message
 
 
 LAW = """

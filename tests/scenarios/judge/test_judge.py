@@ -135,9 +135,9 @@ def test_the_command_prints_a_table_or_json_and_writes_a_page(tmp_path: Path) ->
     app = typer.Typer()
     app.command()(judge)
     path, page = tracker(tmp_path), tmp_path / "page.html"
-    told = CliRunner().invoke(app, [str(path), "--load", "load_per_s"])
-    assert told.exit_code == 0
-    assert "driven" in told.output
+    result = CliRunner().invoke(app, [str(path), "--load", "load_per_s"])
+    assert result.exit_code == 0
+    assert "driven" in result.output
     made = CliRunner().invoke(app, [str(path), "--load", "load_per_s", "--json", "--html", str(page)])
     answer = json.loads(made.output)
     assert answer["series"]["replicas"]["verdict"] == "driven"

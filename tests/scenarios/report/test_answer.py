@@ -25,37 +25,37 @@ CYCLE = "limit cycle, period 33.4 s, cost 21 %, starved"
 
 def test_an_oscillator_is_never_recommended_however_full_its_pool_is() -> None:
     swings = summary("swings", "limit cycle, period 135 s, cost 0 %, fed", rate=20.0)
-    said = answer([swings, summary("calm", "steady, fed")])
-    assert said.startswith("1 of 2 candidates is steady and fed. Best is calm: 36,000 good turns per GPU-hour")
-    assert "swings" not in said
+    message = answer([swings, summary("calm", "steady, fed")])
+    assert message.startswith("1 of 2 candidates is steady and fed. Best is calm: 36,000 good turns per GPU-hour")
+    assert "swings" not in message
 
 
 def test_more_good_turns_per_gpu_hour_come_first_and_goodput_beats_mere_use() -> None:
-    said = answer([summary("late", "steady, fed", good=0.872), summary("good", "steady, fed", good=0.951)])
-    assert said.startswith("All 2 candidates are steady and fed. Best is good: 34,236 good turns per GPU-hour, 95.1 %")
-    assert "next is late" in said
+    text = answer([summary("late", "steady, fed", good=0.872), summary("good", "steady, fed", good=0.951)])
+    assert text.startswith("All 2 candidates are steady and fed. Best is good: 34,236 good turns per GPU-hour, 95.1 %")
+    assert "next is late" in text
     cheap = answer([summary("dear", "steady, fed", gpu_hours=2.0), summary("cheap", "steady, fed")])
     assert "Best is cheap" in cheap
 
 
 def test_cost_decides_between_equals_and_equals_are_all_named() -> None:
-    said = answer([summary("idle", "steady, fed", cost=0.04), summary("busy", "steady, fed")])
-    assert "Best is busy" in said
-    assert "leaves 4 % of slot time idle" in said
+    message = answer([summary("idle", "steady, fed", cost=0.04), summary("busy", "steady, fed")])
+    assert "Best is busy" in message
+    assert "leaves 4 % of slot time idle" in message
     twins = [summary("a", "steady, fed"), summary("b", "constant, fed"), summary("c", CYCLE)]
     assert "Best are a and b, which are equal" in answer(twins)
 
 
 def test_where_nothing_is_steady_and_fed_nothing_is_recommended() -> None:
-    said = answer([summary("a", CYCLE, cost=0.21), summary("b", "driven, period 60 s, fed")])
-    assert said.startswith("No candidate is both steady and fed, so none is recommended; 1 of 2 starve")
-    assert "b comes nearest (driven, period 60 s, fed)" in said
+    message = answer([summary("a", CYCLE, cost=0.21), summary("b", "driven, period 60 s, fed")])
+    assert message.startswith("No candidate is both steady and fed, so none is recommended; 1 of 2 starve")
+    assert "b comes nearest (driven, period 60 s, fed)" in message
 
 
 def test_without_an_objective_retired_turns_are_counted_and_named_as_such() -> None:
-    said = answer([summary("a", "steady, fed", good=None), summary("b", "steady, fed", good=None, rate=9.0)])
-    assert "36,000 retired turns per GPU-hour" in said
-    assert "objectives" not in said
+    message = answer([summary("a", "steady, fed", good=None), summary("b", "steady, fed", good=None, rate=9.0)])
+    assert "36,000 retired turns per GPU-hour" in message
+    assert "objectives" not in message
 
 
 def test_a_candidate_that_swings_on_one_seed_is_not_steady() -> None:

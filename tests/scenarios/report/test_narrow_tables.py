@@ -56,11 +56,11 @@ def test_the_suites_names_stay_whole_and_its_columns_are_left_out_by_name(width:
 
 
 def test_the_list_of_scenarios_shows_every_name_whole() -> None:
-    told = CliRunner().invoke(app, ["list"], env={"COLUMNS": "80"}).stdout
-    words = set(told.split())
+    result = CliRunner().invoke(app, ["list"], env={"COLUMNS": "80"}).stdout
+    words = set(result.split())
     for name, path in library().items():
         assert {name, *(c.name for c in load(path).candidates)} <= words
-    assert max(map(len, told.splitlines())) <= 80
+    assert max(map(len, result.splitlines())) <= 80
 
 
 def test_the_leaderboard_shows_laws_and_intervals_whole() -> None:
@@ -77,10 +77,12 @@ def test_the_leaderboard_shows_laws_and_intervals_whole() -> None:
 
 
 def test_theory_and_run_stand_under_each_other_with_names_whole() -> None:
-    said = Prediction(mechanism="", verdict="limit_cycle", period_s=17.3312, amplitude_ratio=0.38243, damping_ratio=0.0)
-    ran = {**said.numbers(), "utilization_ratio": 0.7712}
+    predicted = Prediction(
+        mechanism="", verdict="limit_cycle", period_s=17.3312, amplitude_ratio=0.38243, damping_ratio=0.0
+    )
+    ran = {**predicted.numbers(), "utilization_ratio": 0.7712}
     found = [
-        Analysis(candidate=name, prediction=said, model=None, source="", measured=ran)
+        Analysis(candidate=name, prediction=predicted, model=None, source="", measured=ran)
         for name in ("inflight_credit_gate", "pi_without_anti_windup")
     ]
     lines = drawn(both_table(found, "title", 80), 80)

@@ -225,9 +225,9 @@ def test_a_missing_run_is_the_users_mistake(tmp_path: Path) -> None:
 def test_runs_of_different_scenarios_do_not_share_a_page(runs: list[RunData], tmp_path: Path) -> None:
     write(tmp_path / "a", runs[0])
     write(tmp_path / "b", replace(runs[1], title="Another question"))
-    with pytest.raises(UserError, match=r"'Another question'.*'Full, then empty'.*one scenario") as told:
+    with pytest.raises(UserError, match=r"'Another question'.*'Full, then empty'.*one scenario") as reply:
         report([tmp_path])
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(reply.value)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
 
@@ -260,9 +260,9 @@ def test_the_timeline_draws_the_turns_of_its_workers() -> None:
 def test_the_table_fits_the_terminal_and_says_what_it_left_out(runs: list[RunData], width: int) -> None:
     lines = text(verdict_table([run.summary for run in runs], width=width), width).splitlines()
     assert max(len(line.rstrip()) for line in lines) <= width
-    said = " ".join(lines)
-    assert all(word in said for word in ("retirement_gate", "predictive_buffer", "in use", "starved"))
-    assert ("left out for want of width: TPOT" in said) == (width < 160)
+    message = " ".join(lines)
+    assert all(word in message for word in ("retirement_gate", "predictive_buffer", "in use", "starved"))
+    assert ("left out for want of width: TPOT" in message) == (width < 160)
 
 
 @pytest.mark.parametrize(

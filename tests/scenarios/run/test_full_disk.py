@@ -80,10 +80,10 @@ def test_the_command_says_so_in_one_line(
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_an_output_that_takes_no_more_is_one_line_too() -> None:
     with Path("/dev/full").open("w") as full:
-        told = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", "scenarios", "list"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
-    assert (told.returncode, told.stderr) == (
+    assert (result.returncode, result.stderr) == (
         2,
         "steadyflow: the output cannot be written: No space left on device\n",
     )

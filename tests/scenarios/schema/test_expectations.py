@@ -84,7 +84,7 @@ def test_what_ships_expects_only_what_runs_tell(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "key", "want", "said"),
+    ("name", "key", "want", "message"),
     [
         ("mild", "flow.decode_utilisation_ratio", {"at_least": 0.1}, "(did you mean `flow.decode_utilization_ratio`?)"),
         ("mild", "by_class.defalt.goodput.ratio", {"at_least": 1}, "(did you mean `by_class.default.goodput.ratio`?)"),
@@ -99,8 +99,10 @@ def test_what_ships_expects_only_what_runs_tell(name: str) -> None:
         ("role_flips", "stranded.by_pool.fil.compute_ratio", {"at_least": 1}, "stranded.by_pool.fill.compute_ratio"),
     ],
 )
-def test_an_expectation_that_no_run_could_meet_is_refused_at_load(name: str, key: str, want: object, said: str) -> None:
-    assert said in expecting(name, key, want)
+def test_an_expectation_that_no_run_could_meet_is_refused_at_load(
+    name: str, key: str, want: object, message: str
+) -> None:
+    assert message in expecting(name, key, want)
     assert expecting(name, key, want).startswith(f"{name}.toml: expect.")
 
 

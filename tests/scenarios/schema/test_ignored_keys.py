@@ -12,7 +12,7 @@ KALMAN = '{ kind = "kalman", lead_s = 10.0, level_ratio = 0.1, trend_ratio = 0.1
 
 
 @pytest.mark.parametrize(
-    ("name", "sets", "said"),
+    ("name", "sets", "message"),
     [
         ("mild", ['reconfigure.drain="retry"'], "reconfigure.drain would have no effect: the tandem plant has no work"),
         ("mild", ["candidates.0.reconfigure={dwell_s=1}"], "candidates.retirement_gate.reconfigure.dwell_s would"),
@@ -52,11 +52,11 @@ KALMAN = '{ kind = "kalman", lead_s = 10.0, level_ratio = 0.1, trend_ratio = 0.1
         ("kv_cliff", ["plant.kv.snapshot_tokens=4"], "plant.kv.snapshot_tokens would"),
     ],
 )
-def test_a_key_that_nothing_would_look_at_is_refused(name: str, sets: list[str], said: str) -> None:
+def test_a_key_that_nothing_would_look_at_is_refused(name: str, sets: list[str], message: str) -> None:
     with pytest.raises(UserError) as refused:
         load(name, sets)
     line = str(refused.value)
-    assert said in line
+    assert message in line
     assert line.startswith(f"{name}.toml: ")
     assert "\n" not in line
 

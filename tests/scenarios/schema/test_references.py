@@ -12,7 +12,7 @@ NO_TIME = '{ kind = "linear", base_s = 0, per_sequence_s = 0, per_kv_token_s = 0
 
 
 @pytest.mark.parametrize(
-    ("name", "setting", "said"),
+    ("name", "setting", "message"),
     [
         (
             "pending_blind",
@@ -29,8 +29,8 @@ NO_TIME = '{ kind = "linear", base_s = 0, per_sequence_s = 0, per_kv_token_s = 0
         ),
     ],
 )
-def test_what_is_not_there_is_refused_at_load(name: str, setting: str, said: str) -> None:
+def test_what_is_not_there_is_refused_at_load(name: str, setting: str, message: str) -> None:
     with pytest.raises(UserError) as refused:
         load(name, [setting])
     assert str(refused.value).startswith(f"{name}.toml: ")
-    assert said in str(refused.value)
+    assert message in str(refused.value)

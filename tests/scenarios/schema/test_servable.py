@@ -13,7 +13,7 @@ DECODE = '[{ configuration = "decode", workers = 16 }]'
 
 
 @pytest.mark.parametrize(
-    ("name", "sets", "said"),
+    ("name", "sets", "message"),
     [
         (
             "aggregated_vs_disaggregated",
@@ -46,12 +46,12 @@ DECODE = '[{ configuration = "decode", workers = 16 }]'
         ),
     ],
 )
-def test_a_plant_that_could_serve_no_turn_is_refused(name: str, sets: list[str], said: str) -> None:
+def test_a_plant_that_could_serve_no_turn_is_refused(name: str, sets: list[str], message: str) -> None:
     with pytest.raises(UserError) as refused:
         load(name, sets)
     line = str(refused.value)
     assert line.startswith(f"{name}.toml: ")
-    assert said in line
+    assert message in line
     assert "\n" not in line
 
 
@@ -77,8 +77,8 @@ def test_what_a_capacity_law_or_its_reserve_may_reach_is_not_refused(sets: list[
 
 
 @pytest.mark.parametrize("place", ["plant.pools", "candidates.wait.pools"])
-def test_an_empty_list_of_pools_is_told_what_a_pool_is(place: str) -> None:
-    said = f'role_flips.toml: {place} = []: at least one pool is needed, as [{{ configuration = "...", workers = N }}]'
+def test_an_empty_list_of_pools_is_refused_with_the_form_of_a_pool(place: str) -> None:
+    line = f'role_flips.toml: {place} = []: at least one pool is needed, as [{{ configuration = "...", workers = N }}]'
     with pytest.raises(UserError) as refused:
         load("role_flips", [f"{place}=[]"])
-    assert str(refused.value) == said
+    assert str(refused.value) == line

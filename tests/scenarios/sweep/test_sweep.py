@@ -123,8 +123,8 @@ def test_an_interrupted_sweep_says_what_it_kept_and_the_same_command_goes_on(
         cli.main()
     assert left.value.code == 130
     kept = Path("runs/sweep-fluid/points.jsonl")
-    told = f"steadyflow: interrupted; 2 of 3 points are kept in {kept}; the same command goes on from them\n"
-    assert capsys.readouterr().err == told
+    result = f"steadyflow: interrupted; 2 of 3 points are kept in {kept}; the same command goes on from them\n"
+    assert capsys.readouterr().err == result
     again = Points(monkeypatch)
     sweep(fluid, [parse_axis(f"{GAIN}=0.4,0.8,1.2")], kept=kept)
     assert again.made == 1

@@ -245,25 +245,25 @@ def test_a_run_is_judged_signal_by_signal_with_its_cost_and_headline() -> None:
     assert busy.cost["utilization_lost_ratio"] == pytest.approx(1 - 0.787, abs=0.01)
     window = signals[signals["t_s"] >= 400]
     flow = flow_of(window["decode_occupancy_ratio_mean"].to_numpy(), window["backlog_turns_mean"].to_numpy())
-    told = headline(verdicts, flow_word(flow, endless_work=True))
-    assert told.startswith("limit cycle, period 33.")
-    assert told.endswith("cost 21 %, starved") or told.endswith("cost 22 %, starved")
+    line = headline(verdicts, flow_word(flow, endless_work=True))
+    assert line.startswith("limit cycle, period 33.")
+    assert line.endswith("cost 21 %, starved") or line.endswith("cost 22 %, starved")
     assert json.loads(json.dumps(busy.to_json()))["verdict"] == "limit_cycle"
 
 
 def test_a_chatter_of_the_door_alone_is_no_cycle_of_the_factory_until_it_costs() -> None:
-    def said(signal: str, word: str, lost: float) -> SignalVerdict:
+    def verdict_of(signal: str, word: str, lost: float) -> SignalVerdict:
         cost: Cost = {"utilization_lost_ratio": lost, "added_p99_s": None}
         return SignalVerdict(signal=signal, verdict=word, reason="", period_s=0.5, cost=cost, amplitude_ratio=0.9)  # type: ignore[arg-type]  # a word
 
     door = ("admission_per_s", "command.admission.gate_open")
-    for lost, ready, told in (
+    for lost, ready, line in (
         (0.004, "steady", "steady, fed"),
         (0.04, "steady", "limit cycle, period 0.5 s, cost 4 %, fed"),
         (0.004, "limit_cycle", "limit cycle, period 0.5 s, cost 0 %, fed"),
     ):
         own = {"decode_occupancy_ratio": "steady", "ready_turns": ready} | dict.fromkeys(door, "limit_cycle")
-        assert headline({name: said(name, word, lost) for name, word in own.items()}, "fed") == told
+        assert headline({name: verdict_of(name, word, lost) for name, word in own.items()}, "fed") == line
 
 
 def test_flow_words_part_fed_starved_and_saturated() -> None:

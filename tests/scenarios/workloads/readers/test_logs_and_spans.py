@@ -16,7 +16,7 @@ def log(kind: str, t: str, message: dict[str, Any], session: str = "s", **more: 
     return {"type": kind, "sessionId": session, "timestamp": f"2026-02-01T08:{t}Z", "message": message} | more
 
 
-def said(name: str | None, new: object, cached: int = 0, **more: Any) -> dict[str, Any]:
+def answer(name: str | None, new: object, cached: int = 0, **more: Any) -> dict[str, Any]:
     usage = {"input_tokens": new, "cache_read_input_tokens": cached, "output_tokens": 30}
     return {"id": name, "model": "m", "usage": usage} | more
 
@@ -26,27 +26,29 @@ ASK = {"content": "go on"}
 
 def test_a_log_of_the_current_client_begins_with_rows_that_are_no_events(tmp_path: Path) -> None:
     rows = [{"type": "mode", "sessionId": "s"}, {"type": "permission-mode", "sessionId": "s"}] * 3
-    corpus = detect.read(jsonl(tmp_path, *rows, log("user", "00:00", ASK), log("assistant", "00:09", said("m1", 700))))
+    corpus = detect.read(
+        jsonl(tmp_path, *rows, log("user", "00:00", ASK), log("assistant", "00:09", answer("m1", 700)))
+    )
     assert (corpus.format, corpus.requests) == ("claude-code", 1)
 
 
 def test_an_answer_of_the_client_itself_is_passed_over(tmp_path: Path) -> None:
-    failed = said("x", 0) | {"model": "<synthetic>"}
+    failed = answer("x", 0) | {"model": "<synthetic>"}
     failed["usage"] = {"input_tokens": 0, "output_tokens": 0}
-    rows = [log("user", "00:00", ASK), log("assistant", "00:09", said("m1", 700)), log("assistant", "00:20", failed)]
+    rows = [log("user", "00:00", ASK), log("assistant", "00:09", answer("m1", 700)), log("assistant", "00:20", failed)]
     corpus = detect.read(jsonl(tmp_path, *rows))
     assert (corpus.requests, kinds(corpus)) == (1, {"answer written by the client itself": 1})
 
 
 def test_a_resumed_session_repeats_no_answer(tmp_path: Path) -> None:
-    first = [log("user", "00:00", ASK), log("assistant", "00:09", said("m1", 700))]
+    first = [log("user", "00:00", ASK), log("assistant", "00:09", answer("m1", 700))]
     again = [row | {"sessionId": "t"} for row in first]
     jsonl(tmp_path, *first, name="a.jsonl")
     jsonl(
         tmp_path,
         *again,
         log("user", "05:00", ASK, "t"),
-        log("assistant", "05:09", said("m2", 90, 700), "t"),
+        log("assistant", "05:09", answer("m2", 90, 700), "t"),
         name="b.jsonl",
     )
     corpus = detect.read(tmp_path)
@@ -55,10 +57,10 @@ def test_a_resumed_session_repeats_no_answer(tmp_path: Path) -> None:
 
 
 def test_sub_agents_in_a_folder_of_their_own_belong_to_their_session(tmp_path: Path) -> None:
-    jsonl(tmp_path, log("user", "00:00", ASK), log("assistant", "00:09", said("m1", 700)), name="s.jsonl")
+    jsonl(tmp_path, log("user", "00:00", ASK), log("assistant", "00:09", answer("m1", 700)), name="s.jsonl")
     (tmp_path / "s" / "subagents").mkdir(parents=True)
     side = [log(k, t, m, isSidechain=True, agentId="g") for k, t, m in (("user", "00:20", ASK),)]
-    side.append(log("assistant", "00:29", said("m2", 300), isSidechain=True, agentId="g"))
+    side.append(log("assistant", "00:29", answer("m2", 300), isSidechain=True, agentId="g"))
     jsonl(tmp_path / "s" / "subagents", *side, name="agent.jsonl")
     (talk,) = detect.read(tmp_path).conversations
     assert [s.relation for s in talk.streams] == ["root", "spawn"]
@@ -67,17 +69,17 @@ def test_sub_agents_in_a_folder_of_their_own_belong_to_their_session(tmp_path: P
 def test_answers_without_ids_are_told_apart_by_the_inputs_between_them(tmp_path: Path) -> None:
     rows = [
         log("user", "00:00", ASK),
-        log("assistant", "00:09", said(None, 700)),
-        log("assistant", "00:10", said(None, 700)),
+        log("assistant", "00:09", answer(None, 700)),
+        log("assistant", "00:10", answer(None, 700)),
     ]
-    rows += [log("user", "01:00", ASK), log("assistant", "01:09", said(None, 90, 700))]
+    rows += [log("user", "01:00", ASK), log("assistant", "01:09", answer(None, 90, 700))]
     corpus = detect.read(jsonl(tmp_path, *rows))
     assert (corpus.requests, kinds(corpus)) == (2, {"usage repeated for each content block": 1})
 
 
 def test_usage_that_is_text_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"t\.jsonl:2: input_tokens: '7'"):
-        detect.read(jsonl(tmp_path, log("user", "00:00", ASK), log("assistant", "00:09", said("m", "7"))))
+        detect.read(jsonl(tmp_path, log("user", "00:00", ASK), log("assistant", "00:09", answer("m", "7"))))
 
 
 def call(
@@ -125,7 +127,7 @@ def test_a_failed_call_is_left_out_alone(tmp_path: Path, on_error: Any) -> None:
 def test_what_a_first_prompt_states_as_cached_is_counted(tmp_path: Path) -> None:
     spans = detect.read(jsonl(tmp_path, call("1", 1, 500, cached=450), call("2", 9, 600, cached=500)))
     assert kinds(spans) == {"stated prefix beyond the last prompt, tokens": 450}
-    logs = [log("user", "00:00", ASK), log("assistant", "00:09", said("m1", 50, 450))]
+    logs = [log("user", "00:00", ASK), log("assistant", "00:09", answer("m1", 50, 450))]
     assert kinds(detect.read(jsonl(tmp_path, *logs))) == {"stated prefix beyond the last prompt, tokens": 450}
     lab = "session_id,round_idx,prefix_len,input_len,output_len,tool_wait_after_ms\nq,0,450,50,9,0\n"
     assert kinds(detect.read(text(tmp_path, lab))) == {"stated prefix beyond the last prompt, tokens": 450}

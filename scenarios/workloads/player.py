@@ -270,13 +270,11 @@ class Player:
             key, output_tokens = mix(key, tree.warmup_sent), 1
         self._live[turn_id] = (tree, s, k)
         draws = tuple(uniform(context.draw_stream, key, j) for j in range(context.draws)) if context.draws else ()
-        context.hidden_turns[turn_id] = new(
-            HiddenTurn, (output_tokens, draws, stream.service_s[k], stream.waits_for[k])
-        )
+        hidden_turn = (output_tokens, draws, stream.service_s[k], stream.waits_for[k])
+        context.hidden_turns[turn_id] = new(HiddenTurn, hidden_turn)
         session = tree.key & SESSION_MASK if s == 0 else tree.keys[s] & SESSION_MASK
         chain = stream.chain(k, tree.scope, tree.script.block_tokens, tree.known_scope)
-        now_s = context.clock.now()
-        view = (turn_id, key, context.class_name, session, k, now_s, stream.prompt_tokens[k], chain)
+        view = (turn_id, key, context.class_name, session, k, context.clock.now(), stream.prompt_tokens[k], chain)
         self._arrive(new(TurnView, view))
 
     def _abandon(self, tree: SessionPlay) -> None:

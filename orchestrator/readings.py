@@ -99,7 +99,7 @@ def admission(
         decoding_turns=y.decoding,
         in_flight_turns=y.in_flight,
         slots=y.slots,
-        busy_slots=y.decoding,
+        busy_slots=y.busy,
         arrived_total=y.arrived,
         released_total=y.released,
         retired_total=y.retired,

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from orchestrator.clock import SLEEP, Clock
 from orchestrator.ledger import DECODING, FILLING, READY, WAITING, Ledger
@@ -23,12 +23,15 @@ class TelemetrySpec:
 
     `period_s` 0: live, sampled at each tick. A reading at t shows the newest sample taken at or before t - `age_s`.
     `noise_ratio`: standard deviation of a factor on every level. `drop_ratio`: share of samples that are lost.
+    `ledger` "fresh": all this befalls the plant's readings alone (busy slots, slots, pools, tiers), while what the
+    orchestrator counts itself is as it stands at the tick.
     """
 
     period_s: float = 0.0
     age_s: float = 0.0
     noise_ratio: float = 0.0
     drop_ratio: float = 0.0
+    ledger: Literal["aged", "fresh"] = "aged"
 
 
 class ClassSample(NamedTuple):
@@ -41,7 +44,10 @@ class ClassSample(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """The state of ledger and plant at `at_s`: levels, and counters since the start."""
+    """The state of ledger and plant at `at_s`: levels, and counters since the start.
+
+    `busy` is `decoding` as the plant's readings show it; it is older where only these are aged.
+    """
 
     at_s: float
     backlog: int
@@ -49,6 +55,7 @@ class Sample(NamedTuple):
     ready: int
     decoding: int
     in_flight: int
+    busy: int
     slots: int
     arrived: int
     released: int
@@ -76,6 +83,7 @@ def take_sample(now_s: float, ledger: Ledger, slots: int, oldest_s: float | None
             int(levels[READY].value),
             int(levels[DECODING].value),
             int(ledger.in_flight.value),
+            int(levels[DECODING].value),
             slots,
             ledger.arrived,
             ledger.released,
@@ -128,7 +136,13 @@ class Telemetry:
         self._clock.at((k + 1) * self._spec.period_s, self._sample, k + 1, SLEEP)
 
     def latest(self) -> Sample:
-        """Return the newest sample that is old enough to have arrived."""
+        """Return the newest sample that is old enough to have arrived, with the ledger's own part fresh if so set."""
+        arrived = self._arrived()
+        if self._spec.ledger == "aged":
+            return arrived
+        return self._take()._replace(busy=arrived.busy, slots=arrived.slots, plant=arrived.plant)
+
+    def _arrived(self) -> Sample:
         if self._spec.period_s <= 0.0:
             return self._noisy(self._take())
         history = self._history
@@ -161,7 +175,8 @@ class Telemetry:
             backlog=shaken(sample.backlog),
             filling=shaken(sample.filling),
             ready=shaken(sample.ready),
-            decoding=shaken(sample.decoding),
+            decoding=(decoding := shaken(sample.decoding)),
+            busy=decoding,
             in_flight=shaken(sample.in_flight),
             plant=sample.plant._replace(pools={name: shaken_pool(p) for name, p in sample.plant.pools.items()}),
         )

@@ -104,6 +104,11 @@ class Scales(Protocol):
 Structure = RelayOnBusy | RelayOnWork | OneForOne | Smooth
 
 
+def reads_plant(structure: Structure | None) -> bool:
+    """Tell whether a law acts on busy slots, which the plant reports; every other counts what is under way itself."""
+    return isinstance(structure, RelayOnBusy) or (isinstance(structure, Smooth) and structure.on == "busy")
+
+
 @runtime_checkable
 class Declares(Protocol):
     """A law that says what it is to theory."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.messages import Slot
 from policies.design.residence import EXPONENTIAL, measured_shape
-from policies.design.structure import Declares, OneForOne, Structure, reason_for_none
+from policies.design.structure import Declares, OneForOne, Structure, reads_plant, reason_for_none
 from policies.design.tandem_model import TandemModel
 from scenarios.analyze.flowing import Flows
 from scenarios.analyze.loads import under_arrivals
@@ -21,6 +21,7 @@ from scenarios.build import laws, plants
 from scenarios.errors import UserError
 from scenarios.schema.laws import Candidate
 from scenarios.schema.scenario import Scenario
+from scenarios.schema.settings import TelemetryPart
 
 NONE = "none"
 ENDLESS_RATIO = 0.8
@@ -245,6 +246,10 @@ def _predicted(
     period_s = scenario.period_s("admission", candidate.admission)
     model = plant.seen_by(scenario, period_s)
     structure, reason = structure_of(candidate, scenario, model)
+    if scenario.telemetry.ledger == "fresh" and not reads_plant(structure):
+        scenario = scenario.model_copy(update={"telemetry": TelemetryPart()})
+        model = plant.seen_by(scenario, period_s)
+        structure, reason = structure_of(candidate, scenario, model)
     arrivals = plant.arrivals_per_s
     if arrivals is not None and arrivals >= plant.slots / plant.residence_s:
         arrivals = None

@@ -42,12 +42,23 @@ class ControlPart(ScenarioTable):
 
 
 class TelemetryPart(ScenarioTable):
-    """How readings reach the controllers; period 0 is live."""
+    """How readings reach the controllers; period 0 is live.
+
+    `ledger` "fresh": age, period, noise and losses are those of the plant's readings (busy slots, slots, pools, tiers),
+    as of a scrape; what the orchestrator counts itself (backlog, in flight, admissions, retirements) has none of them.
+    """
 
     period_s: NotNegative = 0.0
     age_s: NotNegative = 0.0
     noise_ratio: NotNegative = 0.0
     drop_ratio: Share = 0.0
+    ledger: Literal["aged", "fresh"] = "aged"
+
+    @model_validator(mode="after")
+    def _fresh_beside_what_is_not(self) -> TelemetryPart:
+        if self.ledger == "fresh" and self.period_s == 0.0 and self.noise_ratio == 0.0:
+            raise ValueError('ledger = "fresh" would have no effect: with period_s = 0 every reading is live')
+        return self
 
     @model_validator(mode="after")
     def _aged_samples_need_a_period(self) -> TelemetryPart:

@@ -41,6 +41,11 @@ def refuse_idle_or_hasty_loops(scenario: ScenarioContents) -> None:
                     f"the readings, telemetry.age_s = {scenario.telemetry.age_s:g} s; act less often, or name "
                     f'"{slot}" in control.allow_period_below_age'
                 )
+            if scenario.telemetry.ledger == "fresh" and hasattr(law, "stale_after_s"):
+                raise ValueError(
+                    f"candidates.{candidate.name}.{slot}.stale_after_s: would have no effect: with telemetry.ledger = "
+                    '"fresh" a reading is of the tick, however old the part of it that the plant gives'
+                )
             if slot in CLUSTER_SLOTS and law.kind != "hold" and scenario.plant.kind != "cluster":
                 raise ValueError(
                     f"candidates.{candidate.name}.{slot}: the {scenario.plant.kind} plant has no workers to move"

@@ -12,7 +12,7 @@ from plant.theory.tandem import Residence, Tandem
 from scenarios.build.cluster import cluster, gpus
 from scenarios.build.kv import kv_spec
 from scenarios.errors import UserError
-from scenarios.schema.plants import ClusterPlant, FluidPlant, ResidenceLaw, TandemPlant
+from scenarios.schema.plants import ClusterPlant, EnginesPlant, FluidPlant, ResidenceLaw, TandemPlant
 from scenarios.schema.scenario import Scenario
 
 
@@ -50,6 +50,8 @@ def plant(scenario: Scenario, clock: Clock, hidden_turns: HiddenTurns, seed: int
             )
         case FluidPlant():
             raise UserError("plant.kind: the fluid plant has no turns to run")
+        case EnginesPlant():
+            raise UserError("plant.kind engines: real engines answer in real time only: use `steadyflow serve`")
         case ClusterPlant():
             kv = None if part.kv is None else kv_spec(part.kv, part.racks, scenario)
             return cluster(part, clock, hidden_turns, seed, kv)
@@ -71,4 +73,4 @@ def gpus_by_configuration(scenario: Scenario) -> dict[str, int]:
             name: 0 if configuration.role is Role.IDLE else gpus(configuration)
             for name, configuration in part.configurations.items()
         }
-    return {"decode": part.gpus}
+    return {"engine" if isinstance(part, EnginesPlant) else "decode": part.gpus}

@@ -151,4 +151,32 @@ class ClusterPlant(ScenarioTable):
     kv: KvPart | None = None
 
 
-Plant = Annotated[TandemPlant | FluidPlant | ClusterPlant, Field(discriminator="kind")]
+class Engine(ScenarioTable):
+    """A real OpenAI-compatible server at `url` (without /v1), which takes `slots` turns at once.
+
+    `model`: the name under which it knows the model, where that is another than the clients'. `metrics`: the address of
+    its Prometheus page.
+    """
+
+    url: Annotated[str, Field(pattern=r"^https?://[^/\s]+(/[^\s]*[^/\s])?$")]
+    slots: Count
+    model: str | None = None
+    metrics: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = None
+
+
+class EnginesPlant(ScenarioTable):
+    """Real engines behind a gateway, on the real clock only: `steadyflow serve` plays it, no simulation does.
+
+    Seconds are of the wall: `connect_s` bounds a connection and a probe, `silence_s` the time without a byte; each
+    engine is probed, and its metrics are read, every `probe_s`.
+    """
+
+    kind: Literal["engines"]
+    engines: Annotated[tuple[Engine, ...], Field(min_length=1)]
+    connect_s: Positive = 5.0
+    silence_s: Positive = 600.0
+    probe_s: Positive = 2.0
+    gpus: Count = 1
+
+
+Plant = Annotated[TandemPlant | FluidPlant | ClusterPlant | EnginesPlant, Field(discriminator="kind")]

@@ -56,8 +56,8 @@ class Answers:
         retry_after_s: Callable[[], int],
         latencies: Latencies,
     ) -> None:
-        self._clock, self._epoch_s, self._cancel = clock, epoch_s, cancel
-        self._retry_after_s, self._latencies = retry_after_s, latencies
+        self.clock, self._epoch_s, self._cancel = clock, epoch_s, cancel
+        self._retry_after_s, self.latencies = retry_after_s, latencies
         self.open_streams = self.generated_tokens = 0
 
     async def answer(self, ask: Ask, reply: Reply, receive: Receive, send: Send) -> None:
@@ -90,15 +90,15 @@ class Answers:
             reply.end(GONE)
 
     async def _send(self, ask: Ask, reply: Reply, send: Send) -> None:
-        clock, arrived_s = self._clock, self._clock.now()
+        clock, arrived_s = self.clock, self.clock.now()
         while not reply.tokens and not reply.outcome:
             await reply.changed()
         if not reply.tokens:
             if reply.outcome != GONE:
-                await self.refuse(_refusal(reply.outcome), send)
+                await self.refuse(refusal(reply.outcome), send)
             return
         first_s = clock.now()
-        self._latencies.ttft_s.observe(first_s - arrived_s)
+        self.latencies.ttft_s.observe(first_s - arrived_s)
         form = Format(chat=ask.chat, model=ask.model, reply=reply, created_s=int(self._epoch_s()))
         headers: list[tuple[bytes, bytes]] = [(b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
         if ask.stream:
@@ -106,12 +106,12 @@ class Answers:
         else:
             await self._whole(reply, form, send)
         if reply.outcome == RETIRED:
-            self._latencies.turn_s.observe(clock.now() - arrived_s)
+            self.latencies.turn_s.observe(clock.now() - arrived_s)
 
     async def _stream(
         self, ask: Ask, reply: Reply, form: Format, headers: list[tuple[bytes, bytes]], send: Send
     ) -> None:
-        clock = self._clock
+        clock = self.clock
         headers.append((b"content-type", b"text/event-stream; charset=utf-8"))
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         sent, last_s, role = 0, clock.now(), form.role()
@@ -120,9 +120,9 @@ class Answers:
             if made > sent:
                 now_s = clock.now()
                 if sent:
-                    self._latencies.token_s.observe((now_s - last_s) / (made - sent), made - sent)
+                    self.latencies.token_s.observe((now_s - last_s) / (made - sent), made - sent)
                 self.generated_tokens += made - sent
-                await send(_body(role + form.tokens(sent, made)))
+                await send(part(role + form.tokens(sent, made)))
                 sent, last_s, role = made, now_s, b""
                 continue
             if reply.outcome:
@@ -130,9 +130,9 @@ class Answers:
             await reply.changed()
         if reply.outcome == RETIRED:
             usage = form.usage_chunk() if ask.include_usage else b""
-            await send(_body(usage + DONE, more=False))
+            await send(part(usage + DONE, more=False))
         elif reply.outcome != GONE:
-            await send(_body(error_event(reply.outcome, f"the turn ended: {reply.outcome}"), more=False))
+            await send(part(error_event(reply.outcome, f"the turn ended: {reply.outcome}"), more=False))
 
     async def _whole(self, reply: Reply, form: Format, send: Send) -> None:
         while not reply.outcome:
@@ -141,14 +141,16 @@ class Answers:
             self.generated_tokens += reply.output_tokens
             headers = [(b"content-type", b"application/json")]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send(_body(form.whole(), more=False))
+            await send(part(form.whole(), more=False))
         elif reply.outcome != GONE:
-            await self.refuse(_refusal(reply.outcome), send)
+            await self.refuse(refusal(reply.outcome), send)
 
 
-def _refusal(outcome: str) -> RefusedAsk:
+def refusal(outcome: str) -> RefusedAsk:
+    """Return the error response to a turn that ended without a byte of its answer."""
     return RefusedAsk(*REFUSALS.get(outcome, (500, outcome, f"the turn ended: {outcome}")))
 
 
-def _body(content: bytes, *, more: bool = True) -> dict[str, Any]:
+def part(content: bytes, *, more: bool = True) -> dict[str, Any]:  # Any: as ASGI has it
+    """Return the message that sends some bytes of a body."""
     return {"type": "http.response.body", "body": content, "more_body": more}

@@ -23,7 +23,7 @@ class RefusedAsk(Exception):
 class Ask:
     """One completion that is asked for.
 
-    `max_tokens` None: the server decides. `include_usage`: a stream ends with a chunk of usage.
+    `max_tokens` None: the server decides. `include_usage`: a stream ends with a chunk of usage. `given`: the body.
     """
 
     chat: bool
@@ -32,6 +32,7 @@ class Ask:
     max_tokens: int | None
     stream: bool
     include_usage: bool
+    given: dict[str, object]
 
 
 def read_ask(body: bytes, *, chat: bool) -> Ask:
@@ -56,6 +57,7 @@ def read_ask(body: bytes, *, chat: bool) -> Ask:
         max_tokens=_max_tokens(given),
         stream=bool(given.get("stream", False)),
         include_usage=isinstance(options, dict) and bool(options.get("include_usage", False)),
+        given=given,
     )
 
 

@@ -7,7 +7,7 @@ Counters are read when they are scraped; only the histograms are kept here. Seco
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -71,6 +71,8 @@ class Figures(Collector):
     latencies : Latencies
     totals : callable
         Returns `prompt_tokens`, `hit_tokens` and `generated_tokens` since the start.
+    engines : callable
+        Returns (address, whether it is up, age of its metrics in seconds) of each real engine.
     """
 
     def __init__(
@@ -79,8 +81,10 @@ class Figures(Collector):
         model: str,
         latencies: Latencies,
         totals: Callable[[], Mapping[str, float]],
+        engines: Callable[[], Sequence[tuple[str, bool, float | None]]],
     ) -> None:
         self._orchestrator, self._model, self._latencies, self._totals = orchestrator, model, latencies, totals
+        self._engines = engines
 
     def text(self) -> bytes:
         """Return the page."""
@@ -100,6 +104,14 @@ class Figures(Collector):
             busy.add_metric([name], pool.busy_slots)
         yield workers
         yield busy
+        up = GaugeMetricFamily("steadyflow_engine_up", "Whether a real engine answers its probe", labels=["url"])
+        age = GaugeMetricFamily("steadyflow_engine_metrics_age_seconds", "Age of its last metrics", labels=["url"])
+        for url, alive, age_s in self._engines():
+            up.add_metric([url], float(alive))
+            if age_s is not None:
+                age.add_metric([url], age_s)
+        yield up
+        yield age
 
     def _as_vllm(self, pools: tuple[PoolReading, ...]) -> Iterator[Families]:
         ledger, model, totals = self._orchestrator.ledger, [self._model], self._totals()

@@ -34,8 +34,8 @@ def served(scenario: Scenario) -> Scenario:
         Its plant cannot say when tokens exist; its service class is not one of its classes.
     """
     kind = scenario.plant.kind
-    if kind not in ("cluster", "tandem"):
-        raise UserError(f"plant.kind {kind}: has no turns to serve; cluster and tandem have")
+    if kind not in ("cluster", "tandem", "engines"):
+        raise UserError(f"plant.kind {kind}: has no turns to serve; cluster, tandem and engines have")
     if (name := scenario.replaying()) is not None:
         raise UserError(
             f"plant.configurations.{name}.times: recorded times are those of a trace; give times of kind linear or moe"

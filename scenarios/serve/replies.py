@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from plant.engines.exchange import Exchange
+
 RETIRED = "retired"
 
 
@@ -24,6 +26,8 @@ class Reply:
         Those that exist by now.
     cached_tokens : int
         Of the prompt; known from the first token on.
+    exchange : Exchange or None
+        The engine's own bytes, where a real engine answers.
     outcome : str
         `retired`, or the bucket of its rejection or failure; empty: it is under way.
     """
@@ -31,6 +35,7 @@ class Reply:
     __slots__ = (
         "_waiter",
         "cached_tokens",
+        "exchange",
         "finish_reason",
         "outcome",
         "output_tokens",
@@ -39,7 +44,15 @@ class Reply:
         "turn_id",
     )
 
-    def __init__(self, turn_id: int, prompt_tokens: int, output_tokens: int, finish_reason: str) -> None:
+    def __init__(
+        self,
+        turn_id: int,
+        prompt_tokens: int,
+        output_tokens: int,
+        finish_reason: str,
+        exchange: Exchange | None = None,
+    ) -> None:
+        self.exchange = exchange
         self.turn_id, self.prompt_tokens, self.output_tokens = turn_id, prompt_tokens, output_tokens
         self.finish_reason = finish_reason
         self.tokens = self.cached_tokens = 0
@@ -59,6 +72,8 @@ class Reply:
             if outcome == RETIRED:
                 self.tokens = self.output_tokens
             self._wake()
+            if self.exchange is not None:
+                self.exchange.wake()
 
     async def changed(self) -> None:
         """Wait for more tokens or the end."""

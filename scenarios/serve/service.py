@@ -14,27 +14,25 @@ from pathlib import Path
 import uvicorn
 
 from orchestrator.orchestrator import Ended, Orchestrator
-from orchestrator.ports import Plant
 from orchestrator.real_clock import RealClock
 from orchestrator.turn import ClassName, TurnId
-from plant.cluster import Cluster
 from plant.hidden_turns import HiddenTurns
-from plant.theory.tandem import Tandem
-from scenarios.build import assemble, plants
+from scenarios.build import assemble
 from scenarios.errors import UserError
 from scenarios.run.notes import notes_of
+from scenarios.schema.plants import EnginesPlant
 from scenarios.schema.scenario import Scenario
 from scenarios.schema.workloads import RequestsWorkload
-from scenarios.serve.answers import GONE, Answers
+from scenarios.serve.answers import GONE
 from scenarios.serve.app import application
 from scenarios.serve.asks import Ask, RefusedAsk
+from scenarios.serve.backends import Backend, ModelledBackend, RealBackend
 from scenarios.serve.figures import Figures, Latencies
 from scenarios.serve.journal import Journal
 from scenarios.serve.options import ServeOptions
 from scenarios.serve.prompts import PromptBlocks, tokenizer
 from scenarios.serve.replies import Reply
 from scenarios.serve.source import RequestSource, Work, session_name
-from scenarios.serve.streams import ClusterSteps, StreamingPlant, TandemSteps
 
 LONGEST_S = 1e9  # the longest horizon of a scenario
 FLUSH_S = 2.0  # of the wall: what a killed server loses at most
@@ -102,7 +100,6 @@ class Service:
             listening.close()
             raise
         self._threads = ThreadPoolExecutor(1, "prompts")
-        self._answers = Answers(clock, _epoch_s, self._cancel, self.retry_after_s, self._latencies)
         config = uvicorn.Config(
             application(self, self._answers, options, self._threads),
             log_level="critical",
@@ -129,18 +126,29 @@ class Service:
         with scenario.blamed():
             candidate = scenario.candidate(self._candidate)
             own = assemble.with_own_tables(scenario, candidate)
-            plant = plants.plant(own, clock, hidden, self._seed)
             first = self._work.service_class or next(iter(own.classes))
             self._source = source = RequestSource(clock, hidden, self._seed, ClassName(first))
-            assert isinstance(plant, Cluster | Tandem)  # `served` refuses every other
-            steps = ClusterSteps(plant) if isinstance(plant, Cluster) else TandemSteps(plant, hidden)
-            streaming = StreamingPlant(clock, plant, steps, source.replies)
-            self._plant: Plant = plant
+            self._backend: Backend = (
+                RealBackend(own.plant, clock, source)
+                if isinstance(own.plant, EnginesPlant)
+                else ModelledBackend(own, clock, hidden, self._seed, source)
+            )
             endless = own.model_copy(update={"horizon_s": LONGEST_S})  # it ends when it is stopped
             self.orchestrator = assemble.joined(
-                endless, candidate, self._seed, clock, self._journal, source, streaming, plant
+                endless,
+                candidate,
+                self._seed,
+                clock,
+                self._journal,
+                source,
+                self._backend.plant,
+                self._backend.recorded,
             )
-        self._figures = Figures(self.orchestrator, self._work.model, self._latencies, self._totals)
+        self._answers = self._backend.answers(_epoch_s, self._cancel, self.retry_after_s, self._latencies)
+        self._backend.begin(self.orchestrator)
+        self._figures = Figures(
+            self.orchestrator, self._work.model, self._latencies, self._totals, self._backend.engines
+        )
 
     async def ended(self) -> None:
         """Wait until the run has ended, however it does; raise what broke it."""
@@ -173,6 +181,7 @@ class Service:
             self._flushing.cancel()
             self._http.should_exit = True
             await self._serving
+            await self._backend.close()
             self._threads.shutdown(wait=False)
         notes = notes_of(self.orchestrator)
         self._journal.note({"why": why, "end_s": self._clock.now(), "cpu_s": time.process_time(), "notes": notes})
@@ -213,6 +222,7 @@ class Service:
             output_tokens=ask.max_tokens or self._work.output_tokens,
             finish_reason="stop" if ask.max_tokens is None else "length",
             session=session_name(headers),
+            exchange=self._backend.exchange(ask),
         )
         reply = self._source.submit(work)
         request_id = headers.get("x-request-id")
@@ -251,8 +261,7 @@ class Service:
             self.orchestrator.cancel(TurnId(reply.turn_id), GONE)
 
     def _totals(self) -> dict[str, float]:
-        totals = self._plant.totals() if isinstance(self._plant, Cluster) else {"prompt_tokens": 0.0, "hit_tokens": 0.0}
-        return {**totals, "generated_tokens": self._answers.generated_tokens}
+        return {**self._backend.totals(), "generated_tokens": self._answers.generated_tokens}
 
 
 def _epoch_s() -> float:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from orchestrator.clock import Clock
 from orchestrator.rng import mix, stream_key, uniform
 from orchestrator.turn import ClassName, KvChain, TurnId, TurnView
+from plant.engines.exchange import Exchange
 from plant.hidden_turns import HiddenTurn, HiddenTurns
 from scenarios.serve.replies import Reply
 
@@ -18,13 +19,17 @@ MOST_SESSIONS = 200_000  # names of sessions that are remembered; the longest un
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A request as the plant will see it. `session`: its name; None: it stands alone."""
+    """A request as the plant will see it.
+
+    `session`: its name; None: it stands alone. `exchange`: what is sent to a real engine.
+    """
 
     prompt_tokens: int
     context: KvChain
     output_tokens: int
     finish_reason: str
     session: str | None = None
+    exchange: Exchange | None = None
 
 
 def session_name(headers: Mapping[str, str]) -> str | None:
@@ -44,7 +49,7 @@ class RequestSource:
 
     Attributes
     ----------
-    replies : dict
+    replies, exchanges : dict
         Of the turns under way.
     """
 
@@ -55,6 +60,7 @@ class RequestSource:
         self._sessions: OrderedDict[str, tuple[int, int]] = OrderedDict()  # name -> (id, turns so far)
         self._count = 0
         self.replies: dict[TurnId, Reply] = {}
+        self.exchanges: dict[TurnId, Exchange] = {}
 
     @property
     def started(self) -> bool:
@@ -75,8 +81,10 @@ class RequestSource:
         self._count += 1
         key = mix(self._keys, turn_id)
         session_id, ordinal = self._session(work.session, turn_id)
-        reply = Reply(turn_id, work.prompt_tokens, work.output_tokens, work.finish_reason)
+        reply = Reply(turn_id, work.prompt_tokens, work.output_tokens, work.finish_reason, work.exchange)
         self.replies[turn_id] = reply
+        if work.exchange is not None:
+            self.exchanges[turn_id] = work.exchange
         self._hidden[turn_id] = HiddenTurn(work.output_tokens, (uniform(self._draws, key),))
         self._arrive(
             TurnView(
@@ -112,6 +120,7 @@ class RequestSource:
     def ended(self, turn_id: TurnId, at_s: float, outcome: str) -> None:
         """Tell the request's handler."""
         self._hidden.forget(turn_id, outcome)
+        self.exchanges.pop(turn_id, None)
         reply = self.replies.pop(turn_id, None)
         if reply is not None:
             reply.end(outcome)

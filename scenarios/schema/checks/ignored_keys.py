@@ -13,7 +13,7 @@ from scenarios.schema.base import ScenarioTable
 from scenarios.schema.contents import ScenarioContents
 from scenarios.schema.kv import KvPart
 from scenarios.schema.laws import Candidate
-from scenarios.schema.plants import ClusterPlant, FluidPlant
+from scenarios.schema.plants import ClusterPlant, EnginesPlant, FluidPlant
 
 Found = Iterator[tuple[str, str]]
 CLUSTER = "a plant of kind cluster has them"
@@ -30,6 +30,9 @@ def _idle(scenario: ScenarioContents) -> Found:
     if isinstance(scenario.plant, ClusterPlant):
         yield from _on_workers(scenario, scenario.plant)
         return
+    if isinstance(scenario.plant, EnginesPlant):
+        yield from _on_engines(scenario)
+        return
     kind = scenario.plant.kind
     for part in ("reconfigure", "dispatch"):
         yield from _stated(part, getattr(scenario, part), f"the {kind} plant has no workers to choose from; {CLUSTER}")
@@ -37,6 +40,20 @@ def _idle(scenario: ScenarioContents) -> Found:
         yield from _on_theory(candidate, kind)
     if isinstance(scenario.plant, FluidPlant):
         yield from _on_a_flow(scenario)
+
+
+def _on_engines(scenario: ScenarioContents) -> Found:
+    yield from _stated("reconfigure", scenario.reconfigure, f"nobody here starts or stops engines; {CLUSTER}")
+    yield from _stated("ready", scenario.ready, "an engine decodes where it fills")
+    for candidate in scenario.candidates:
+        place = f"candidates.{candidate.name}"
+        if candidate.pools is not None:
+            yield f"{place}.pools", f"engines are no pools to divide; {CLUSTER}"
+        if candidate.batching.kind != "hold":
+            yield f"{place}.batching", f"an engine's batch is its own; {CLUSTER}"
+        for part in ("reconfigure", "ready"):
+            if (own := getattr(candidate, part)) is not None:
+                yield from _stated(f"{place}.{part}", own, "an engine is as it is")
 
 
 def _on_theory(candidate: Candidate, kind: str) -> Found:

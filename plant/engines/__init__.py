@@ -1,0 +1,1 @@
+"""Real OpenAI-compatible engines behind the `Plant` port, on the real clock only. Read `plant`, then `exchange`."""

@@ -42,6 +42,7 @@ LAYERS = (
     ("build",),
     ("schema", "workloads", "library"),
     ("catalogue",),
+    ("pages",),
     ("writing",),
     ("commentary",),
     ("errors",),

@@ -18,7 +18,7 @@ from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.ports import Cadence
 from policies.design.structure import RelayOnBusy
 from policies.design.tandem_model import TandemModel
-from policies.parameters import Positive
+from policies.parameters import Positive, PositiveShare
 
 
 class SaturationGate:
@@ -28,7 +28,7 @@ class SaturationGate:
     ----------
     cadence : Cadence
     limit_ratio : float
-        Occupancy at which the gate closes.
+        Occupancy at which the gate closes, a share of the slots up to 1.
     stale_after_s : float
         Age above which a reading is not believed.
     when_stale : {"open", "closed", "hold"}
@@ -44,7 +44,7 @@ class SaturationGate:
         self,
         cadence: Cadence,
         *,
-        limit_ratio: Positive,
+        limit_ratio: PositiveShare,
         stale_after_s: Positive,
         when_stale: Literal["open", "closed", "hold"],
     ) -> None:

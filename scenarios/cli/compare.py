@@ -14,7 +14,7 @@ from scenarios.analyze.analysis import expected_of_run
 from scenarios.build.conversations import with_trace
 from scenarios.build.laws.file import with_policy_file
 from scenarios.cli.common import bar, free_folder, log_progress, print_checks, print_json, print_repairs, quiet
-from scenarios.cli.options import new_folder
+from scenarios.cli.options import SingleFile, new_folder
 from scenarios.cli.run import refuse_empty
 from scenarios.compare.compare import Comparison
 from scenarios.compare.compare import compare as compare_candidates
@@ -43,6 +43,7 @@ def compare(
         Path | None,
         typer.Option(help="A new folder for records and report; else one under runs/.", callback=new_folder),
     ] = None,
+    single_file: SingleFile = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the comparison as JSON; no record without --out.")
     ] = False,
@@ -63,7 +64,7 @@ def compare(
     if as_json:
         print_json(found.to_json())
     else:
-        show(found, out)
+        show(found, out, single_file=single_file)
     for summaries in found.summaries.values():
         refuse_empty(summaries[0])
     if not found.ok:
@@ -98,7 +99,7 @@ def with_theory(run: RunData, theory: Mapping[str, Any] | None) -> RunData:
     return replace(run, summary={**run.summary, "theory": theory})
 
 
-def show(found: Comparison, out: Path | None) -> Path | None:
+def show(found: Comparison, out: Path | None, *, single_file: bool = False) -> Path | None:
     """Print the answer, the tables and the expectations; write the page; return its path."""
     from scenarios.report.answer import answer
     from scenarios.report.differences import differences_table
@@ -117,6 +118,7 @@ def show(found: Comparison, out: Path | None) -> Path | None:
     if out is None:
         return None
     runs = [with_theory(load_run(folder), found.summaries[name][0]["theory"]) for name, folder in found.folders.items()]
-    page = write_report(runs, out / "report.html", [summaries[name] for name in found.folders])
+    joined = [summaries[name] for name in found.folders]
+    page = write_report(runs, out / "report.html", joined, single_file=single_file)
     typer.echo(f"report: {page}")
     return page

@@ -6,11 +6,17 @@ import math
 import os
 import tempfile
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 LONGEST_S = 1e9  # 32 years, as the longest horizon of a scenario
 LARGEST_SEED = 2**63 - 1  # TOML's integers, and the record's, end there
+
+
+SingleFile = Annotated[
+    bool, typer.Option("--single-file", help="Put plotly.js into the page; else one file of it lies beside the page.")
+]
 
 
 def positive(value: float | None) -> float | None:

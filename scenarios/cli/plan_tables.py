@@ -26,9 +26,8 @@ def wide_console() -> Console:
 def write_page(out: Path, title: str, lead: str, charts: list[Any]) -> None:
     """Write a page of charts (`plan.page.Chart`), and say where it is."""
     from scenarios.plan import page  # plotly is imported only when a page is asked for
-    from scenarios.report.style import CSS
 
-    typer.echo(f"page: {page.write_page(out, page.page(title, lead, charts, CSS))}")
+    typer.echo(f"page: {page.write_page(out, title, lead, charts)}")
 
 
 def print_frontier(frontier: Any) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scenarios.analyze.analysis import expected_of_run
-from scenarios.cli.options import new_file, unwritable
+from scenarios.cli.options import SingleFile, new_file, unwritable
 from scenarios.errors import UserError
 from scenarios.schema.load import validate
 
@@ -22,17 +22,19 @@ if TYPE_CHECKING:
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs, or a folder that holds some.")],
     perfetto: Annotated[bool, typer.Option(help="Also write a trace for ui.perfetto.dev beside each run.")] = False,
+    perfetto_turns: Annotated[int, typer.Option(help="Most turns in a trace for Perfetto.", min=1)] = 100_000,
+    single_file: SingleFile = False,
     out: Annotated[
         Path | None, typer.Option(help="Where the page goes; else report.html beside the run.", callback=new_file)
     ] = None,
 ) -> None:
-    """Write a self-contained report.html on recorded runs; candidates are overlaid.
+    """Write report.html on recorded runs; candidates are overlaid.
 
     Example: steadyflow report runs/full_empty_reference --out page.html
     """
     # Drawing needs plotly, which other commands need not wait for.
     from scenarios.report.page import write_report
-    from scenarios.report.perfetto import write_trace
+    from scenarios.report.perfetto import bounded, write_trace
     from scenarios.run.load import load, runs_in
 
     folders = [folder for path in runs for folder in runs_in(path)]
@@ -42,11 +44,14 @@ def report(
     loaded = {folder: load(folder) for folder in dict.fromkeys(folders)}
     _refuse_other_scenarios(loaded)
     with_theory = [_with_theory(data, folder) for folder, data in loaded.items()]
-    page = write_report(sorted(with_theory, key=_place), place)
+    page = write_report(sorted(with_theory, key=_place), place, single_file=single_file)
     typer.echo(f"report: {page}")
     if perfetto:
         for folder, data in loaded.items():
-            typer.echo(f"trace:  {write_trace(data, folder / 'trace.perfetto.json')}")
+            kept = bounded(data, perfetto_turns)
+            part = f"{len(kept.turns):,} of {len(data.turns):,} turns (--perfetto-turns)"
+            typer.echo(f"trace:  {part if len(kept.turns) < len(data.turns) else f'{len(data.turns):,} turns'} ...")
+            typer.echo(f"trace:  {write_trace(kept, folder / 'trace.perfetto.json.gz')}")
 
 
 def _refuse_other_scenarios(loaded: Mapping[Path, RunData]) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from scenarios.analyze import analyze
 from scenarios.cli.common import RUNS, bar, log_progress, print_json, quiet
-from scenarios.cli.options import new_folder, unwritable
+from scenarios.cli.options import SingleFile, new_folder, unwritable
 from scenarios.errors import Interrupted, UserError
 from scenarios.schema.load import find, load
 from scenarios.schema.scenario import Scenario
@@ -33,6 +33,7 @@ def sweep(
         Path | None,
         typer.Option(help="Folder for points and map; an interrupted sweep resumes there.", callback=new_folder),
     ] = None,
+    single_file: SingleFile = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone; nothing is kept without --out.")] = False,
 ) -> None:
     """Measure the verdict over a grid of parameters and draw the map.
@@ -74,7 +75,9 @@ def sweep(
     if folder is not None:
         from scenarios.report.sweep_page import write_sweep
 
-        page = write_sweep(found, f"{name}: {' x '.join(axis.label for axis in axes)}", folder / "map.html")
+        page = write_sweep(
+            found, f"{name}: {' x '.join(axis.label for axis in axes)}", folder / "map.html", single_file=single_file
+        )
     if as_json:
         print_json(found.to_json())
         return

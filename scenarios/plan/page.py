@@ -8,13 +8,12 @@ from html import escape
 from pathlib import Path
 
 import plotly.graph_objects as go
-from plotly.offline import get_plotlyjs
 
-from scenarios.writing import atomic_write
+from scenarios.pages import document
+from scenarios.pages.charts import chart
 
 COLOURS = ("#3b76d6", "#d9772b", "#2c9a68", "#a04fc0", "#c43d4f", "#77808d")
 _PARTS = {"attention": "#3b76d6", "experts": "#d9772b", "network": "#c43d4f", "dense": "#2c9a68"}
-_REMOVED = ["select2d", "lasso2d", "autoScale2d"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,29 +118,20 @@ def gantt(rows: Sequence[tuple[str, Sequence[tuple[str, str, float, float]]]]) -
     return layout(figure, "microseconds from the layer's start", "", height=170 + 70 * len(rows), named="y")
 
 
-def page(title: str, lead: str, charts: Sequence[Chart], css: str) -> str:
-    """Return the page as HTML. Each chart's div is `plan-<name>`."""
-    config = {"responsive": True, "displaylogo": False, "modeBarButtonsToRemove": _REMOVED}
-    parts = []
-    for chart in charts:
-        div = f"plan-{chart.name}"
-        body = chart.figure.to_html(full_html=False, include_plotlyjs=False, div_id=div, config=config)
-        height = int(chart.figure.layout.height)
-        parts.append(
-            f"<section><h3>{escape(chart.title)}</h3>"
-            f'<p class="note">{escape(chart.note)}</p><div style="height:{height}px">{body}</div></section>'
-        )
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)} · Steadyflow</title><style>{css}</style><script>{get_plotlyjs()}</script></head>"
-        f'<body><main><h1>{escape(title)}</h1><p class="question">{escape(lead)}</p>'
-        f"{''.join(parts)}</main></body></html>"
+def page(title: str, lead: str, charts: Sequence[Chart]) -> str:
+    """Return the page as one HTML text. Each chart's div is `plan-<name>`."""
+    return document.document(title, _body(title, lead, charts))
+
+
+def _body(title: str, lead: str, charts: Sequence[Chart]) -> str:
+    sections = "".join(
+        f'<section><h3>{escape(one.title)}</h3><p class="note">{escape(one.note)}</p>'
+        f"{chart(one.figure, f'plan-{one.name}')}</section>"
+        for one in charts
     )
+    return f'<h1>{escape(title)}</h1><p class="question">{escape(lead)}</p>{sections}'
 
 
-def write_page(path: Path, html: str) -> Path:
-    """Write the page and return its path."""
-    with atomic_write(path) as part:
-        part.write_text(html, encoding="utf-8")
-    return path
+def write_page(path: Path, title: str, lead: str, charts: Sequence[Chart]) -> Path:
+    """Write the page, one file with all it needs, and return its path."""
+    return document.write_page(path, title, _body(title, lead, charts), single_file=True)

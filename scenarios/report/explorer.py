@@ -13,17 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from plotly.offline import get_plotlyjs
 
 from scenarios.errors import UserError, nearest
+from scenarios.pages.charts import chart
+from scenarios.pages.document import write_page
 from scenarios.report.numbers import percent, plain
-from scenarios.report.page import CONFIG
 from scenarios.report.panel import frame
-from scenarios.report.style import CSS
 from scenarios.trace.labels import BREAKS, label
 from scenarios.workloads import derive
 from scenarios.workloads.corpus import Conversation, Corpus
-from scenarios.writing import atomic_write
 
 COLOURS = ("#3572c6", "#d1603d", "#2e9e6b", "#8a5fbf", "#b58a1b", "#c2487f", "#3c9fb0", "#7a7f87")
 CACHED, NEW, ANSWER = "#5b8fd6", "#d1603d", "#2e9e6b"
@@ -35,7 +33,7 @@ MARKS = {
     "rewind": ("triangle-left", "#8a5a00"),
     "break": ("triangle-up", "#8a5a00"),
 }
-SHOWN, MOST_POINTS = 8, 20_000
+SHOWN, MOST_POINTS = 8, 4_000
 
 
 def write_explorer(corpus: Corpus, figures: Mapping[str, Any], path: Path, names: Sequence[str] = ()) -> Path:
@@ -91,9 +89,7 @@ def write_explorer(corpus: Corpus, figures: Mapping[str, Any], path: Path, names
             _lorenz(corpus, cached),
         )
     )
-    with atomic_write(path) as part:
-        part.write_text(_page(corpus, figures, sections), encoding="utf-8")
-    return path
+    return write_page(path, corpus.name, _body(corpus, figures, sections), single_file=True)
 
 
 def choose(corpus: Corpus, names: Sequence[str]) -> list[Conversation]:
@@ -196,7 +192,7 @@ def _every_turn(corpus: Corpus, cached: Mapping[str, list[Any]]) -> Any:  # arra
     step = max(1, -(-len(all_turns["turn"]) // MOST_POINTS))
     figure = frame(cols=3, height=420, shared_yaxes=True, subplot_titles=("cached prefix", "new input", "answer"))
     for column, (name, colour) in enumerate((("cached", CACHED), ("new", NEW), ("answer", ANSWER)), 1):
-        figure.add_scattergl(
+        figure.add_scatter(
             x=all_turns["turn"][::step] + 1,
             y=np.maximum(all_turns[name][::step], 1),
             mode="markers",
@@ -232,14 +228,10 @@ def _lorenz(corpus: Corpus, cached: Mapping[str, list[Any]]) -> Any:  # arrays o
 
 
 def _section(div: str, title: str, note: str, figure: Any) -> str:  # plotly publishes no types
-    body = figure.to_html(full_html=False, include_plotlyjs=False, div_id=div, config=CONFIG)
-    return (
-        f'<section><h3>{escape(title)}</h3><p class="note">{escape(note)}</p>'
-        f'<div style="height:{int(figure.layout.height)}px">{body}</div></section>'
-    )
+    return f'<section><h3>{escape(title)}</h3><p class="note">{escape(note)}</p>{chart(figure, div)}</section>'
 
 
-def _page(corpus: Corpus, figures: Mapping[str, Any], sections: Sequence[str]) -> str:
+def _body(corpus: Corpus, figures: Mapping[str, Any], sections: Sequence[str]) -> str:
     title = f"{corpus.name}: {figures['conversations']:,} conversations, {figures['requests']:,} requests"
     new = figures["new_tokens"]
     lead = (
@@ -248,12 +240,8 @@ def _page(corpus: Corpus, figures: Mapping[str, Any], sections: Sequence[str]) -
         f"{percent(new['growth_ratio'])} growth."
     )
     return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(corpus.name)} · Steadyflow</title><style>{CSS}</style>"
-        f"<script>{get_plotlyjs()}</script></head><body><main><h1>{escape(title)}</h1>"
-        f'<p class="question">{escape(lead)}</p>{_marginals(figures)}{"".join(sections)}'
-        f"<footer><p>digest {figures['digest']}</p>{_repairs(figures)}</footer></main></body></html>"
+        f'<h1>{escape(title)}</h1><p class="question">{escape(lead)}</p>{_marginals(figures)}{"".join(sections)}'
+        f"<footer><p>digest {figures['digest']}</p>{_repairs(figures)}</footer>"
     )
 
 

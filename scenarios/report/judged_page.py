@@ -7,27 +7,24 @@ from html import escape
 from pathlib import Path
 
 import numpy as np
-from plotly.offline import get_plotlyjs
 
 from scenarios.judge import Judged
-from scenarios.report.page import CONFIG
+from scenarios.pages.charts import chart
+from scenarios.pages.document import document, write_page
 from scenarios.report.panel import frame
-from scenarios.report.style import CSS
-from scenarios.writing import atomic_write
 
 # More points than a screen has pixels make the page heavy and show nothing more.
 MOST_POINTS = 4000
 
 
 def judged_page(judged: Sequence[Judged], title: str) -> str:
-    """Return the page as one HTML text; plotly.js is inlined once, and nothing is fetched."""
+    """Return the page as one HTML text; nothing is fetched."""
+    return document(title, _body(judged, title))
+
+
+def _body(judged: Sequence[Judged], title: str) -> str:
     sections = "".join(_section(number, series) for number, series in enumerate(judged))
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)} · Steadyflow</title><style>{CSS}</style><script>{get_plotlyjs()}</script></head>"
-        f"<body><main><h1>{escape(title)}: {_count(judged)}</h1>{sections}</main></body></html>"
-    )
+    return f"<h1>{escape(title)}: {_count(judged)}</h1>{sections}"
 
 
 def _count(judged: Sequence[Judged]) -> str:
@@ -52,7 +49,7 @@ def _section(number: int, series: Judged) -> str:
     figure.update_xaxes(title_text="time (s)", row=1, col=1)
     figure.update_xaxes(title_text="lag (s)", row=1, col=2)
     figure.update_yaxes(title_text="autocorrelation", row=1, col=2)
-    body = figure.to_html(full_html=False, include_plotlyjs=False, div_id=f"judged-{number}", config=CONFIG)
+    body = chart(figure, f"judged-{number}")
     facts = (
         f"swing {verdict.amplitude_ratio:.1%} of {series.scale:.4g}; {series.reversals_per_hour:.3g} reversals and "
         f"{series.flaps_per_hour:.3g} flaps an hour; likely mechanism: {series.likely}"
@@ -65,8 +62,5 @@ def _section(number: int, series: Judged) -> str:
 
 
 def write_judged(judged: Sequence[Judged], title: str, path: Path) -> Path:
-    """Write the page and return its path."""
-    html = judged_page(judged, title)
-    with atomic_write(path) as part:
-        part.write_text(html, encoding="utf-8")
-    return path
+    """Write the page, one file with all it needs, and return its path."""
+    return write_page(path, title, _body(judged, title), single_file=True)

@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from plotly.offline import get_plotlyjs
 
 from policies.design.loops import Floats, frequency_response, pade_error_deg
 from scenarios.analyze.analysis import Analysis
 from scenarios.analyze.prediction import LinearLoop
-from scenarios.report.page import CONFIG
+from scenarios.pages.charts import chart
+from scenarios.pages.document import document, write_page
 from scenarios.report.panel import frame
-from scenarios.report.style import CSS
 from scenarios.run.figures import look
-from scenarios.writing import atomic_write
 
 NYQUIST_SPAN = 3.0
 STEP_POINTS = 600
@@ -69,14 +67,15 @@ def step_response(loop: LinearLoop) -> tuple[Floats, Floats]:
 
 
 def loops_page(found: Sequence[Analysis], title: str, question: str) -> str:
-    """Return the page as HTML; plotly.js is inlined, and nothing is fetched."""
+    """Return the page as one HTML text; nothing is fetched."""
+    return document(title, _body(found, title, question))
+
+
+def _body(found: Sequence[Analysis], title: str, question: str) -> str:
     sections = [_section(one, look(i, one.candidate).color, i) for i, one in enumerate(found)]
     return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)} · Steadyflow</title><style>{CSS}</style><script>{get_plotlyjs()}</script></head>"
-        f"<body><main><h1>{escape(title)}: the loops</h1><p class=question>{escape(question)}</p>{_table(found)}"
-        f"{''.join(sections)}</main></body></html>"
+        f'<h1>{escape(title)}: the loops</h1><p class="question">{escape(question)}</p>{_table(found)}'
+        f"{''.join(sections)}"
     )
 
 
@@ -91,9 +90,7 @@ def _section(one: Analysis, colour: str, index: int) -> str:
         f"{loop.law.note}; linearised with the pool {loop.regime}. Dead time exact in Bode and Nyquist; in the step "
         f"response a Pade approximation, whose phase error where |G| > 1 is {error} degrees."
     )
-    body = loop_figure(loop, colour).to_html(
-        full_html=False, include_plotlyjs=False, div_id=f"loop-{index}", config=CONFIG
-    )
+    body = chart(loop_figure(loop, colour), f"loop-{index}")
     return f'{top}<p class="note">{escape(note[0].upper() + note[1:])}</p>{body}</section>'
 
 
@@ -119,8 +116,5 @@ def _table(found: Sequence[Analysis]) -> str:
 
 
 def write_loops_page(found: Sequence[Analysis], title: str, question: str, path: Path) -> Path:
-    """Write the page and return its path."""
-    made = loops_page(found, title, question)
-    with atomic_write(path) as part:
-        part.write_text(made, encoding="utf-8")
-    return path
+    """Write the page, one file with all it needs, and return its path."""
+    return write_page(path, title, _body(found, title, question), single_file=True)

@@ -1,4 +1,4 @@
-"""The report page: one HTML file that holds all its panels and scripts and needs no network."""
+"""The report page: one HTML file with all its panels, which needs no network."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from plotly.offline import get_plotlyjs
-
+from scenarios.pages.charts import chart
+from scenarios.pages.document import document, write_page
+from scenarios.pages.style import SCRIPT
 from scenarios.report import header
 from scenarios.report.panel import Panel, Shown, shown
 from scenarios.report.panels import (
@@ -24,9 +25,7 @@ from scenarios.report.panels import (
     tiers,
     timeline,
 )
-from scenarios.report.style import CSS, SCRIPT
 from scenarios.run.record import RunData
-from scenarios.writing import atomic_write
 
 PANELS: tuple[Callable[[Sequence[Shown]], Panel | None], ...] = (
     occupancy.panel,
@@ -43,14 +42,17 @@ PANELS: tuple[Callable[[Sequence[Shown]], Panel | None], ...] = (
     pools.memory,
     timeline.panel,
     tiers.timeline,
-    tiers.sankey,
+    tiers.flows,
 )
-_REMOVED = ["zoom2d", "pan2d", "select2d", "lasso2d", "zoomIn2d", "zoomOut2d", "autoScale2d"]
-CONFIG = {"responsive": True, "displaylogo": False, "modeBarButtonsToRemove": _REMOVED}
 
 
 def page(runs: Sequence[RunData], joined: Sequence[Mapping[str, Any]] | None = None) -> str:
-    """Return the report on these runs as HTML; plotly.js is inlined once, and nothing is fetched."""
+    """Return the report on these runs as HTML in one file; nothing is fetched."""
+    title, body, script = _parts(runs, joined)
+    return document(title, body, script=script)
+
+
+def _parts(runs: Sequence[RunData], joined: Sequence[Mapping[str, Any]] | None) -> tuple[str, str, str]:
     named = shown(runs, joined)
     sections, group = [], ""
     for draw in PANELS:
@@ -62,31 +64,28 @@ def page(runs: Sequence[RunData], joined: Sequence[Mapping[str, Any]] | None = N
             sections.append(f"<h2>{escape(group)}</h2>")
         sections.append(_section(panel))
     time_range = [0, max(run.window_s[1] for run in runs)]
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(runs[0].title or runs[0].candidate)} · Steadyflow</title><style>{CSS}</style>"
-        f"<script>{get_plotlyjs()}</script></head><body><main>"
-        f"{header.top(named)}{header.bar(named)}{''.join(sections)}{header.foot(named)}"
-        f"</main><script>const WHOLE = {time_range};{SCRIPT}</script></body></html>"
-    )
+    body = f"{header.top(named)}{header.bar(named)}{''.join(sections)}{header.foot(named)}"
+    return runs[0].title or runs[0].candidate, body, f"const WHOLE = {time_range};{SCRIPT}"
 
 
 def _section(panel: Panel) -> str:
-    body = panel.figure.to_html(full_html=False, include_plotlyjs=False, div_id=panel.div, config=CONFIG)
-    height = int(panel.figure.layout.height)
     return (
         f"<section{' data-time=1' if panel.in_time else ''}><h3>{escape(panel.title)}</h3>"
-        f'<p class="note">{escape(panel.note)}</p><div style="height:{height}px">{body}</div></section>'
+        f'<p class="note">{escape(panel.note)}</p>{chart(panel.figure, panel.div)}</section>'
     )
 
 
-def write_report(runs: Sequence[RunData], path: Path, joined: Sequence[Mapping[str, Any]] | None = None) -> Path:
+def write_report(
+    runs: Sequence[RunData],
+    path: Path,
+    joined: Sequence[Mapping[str, Any]] | None = None,
+    *,
+    single_file: bool = False,
+) -> Path:
     """Write the report and return its path; an older report there is replaced.
 
-    `joined` holds each candidate's summary over all seeds, for the answer and the table; None: one run each.
+    `joined` holds each candidate's summary over all seeds, for the answer and the table; None: one run each. With
+    `single_file` plotly.js stands in the page, else once in the page's folder.
     """
-    html = page(runs, joined)
-    with atomic_write(path) as part:
-        part.write_text(html, encoding="utf-8")
-    return path
+    title, body, script = _parts(runs, joined)
+    return write_page(path, title, body, script=script, single_file=single_file)

@@ -6,8 +6,10 @@ one worker lie on lanes; a turn takes the lowest lane that is free. Timestamps a
 
 from __future__ import annotations
 
+import gzip
 import heapq
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -113,9 +115,18 @@ def _worker_slices(turns: pd.DataFrame, stage: Stage, pid: int, last_s: float) -
         }
 
 
+def bounded(run: RunData, most_turns: int) -> RunData:
+    """Return the run with at most so many turns: the first that end, or go on, in the judged window."""
+    if len(run.turns) <= most_turns:
+        return run
+    ended = run.turns["ended_s"].fillna(run.window_s[1])
+    kept = run.turns[ended >= run.window_s[0]].sort_values(["arrived_s", "turn_id"], kind="stable").head(most_turns)
+    return replace(run, turns=kept)
+
+
 def write_trace(run: RunData, path: Path) -> Path:
-    """Write the trace, one event a line, and return its path; an older one there is replaced."""
-    with atomic_write(path) as part, part.open("wb") as file:
+    """Write the trace compressed by gzip, one event a line, and return its path; an older one there is replaced."""
+    with atomic_write(path) as part, gzip.GzipFile(part, "wb", compresslevel=6, mtime=0) as file:
         file.write(b'{"displayTimeUnit":"ms","traceEvents":[\n')
         for number, event in enumerate(events(run)):
             file.write((b",\n" if number else b"") + orjson.dumps(event, option=orjson.OPT_SERIALIZE_NUMPY))

@@ -9,10 +9,9 @@ from typing import Any
 
 from rich.table import Table
 
-from scenarios.report.style import CSS
+from scenarios.pages.document import write_page
 from scenarios.report.table import BAD, fitted
 from scenarios.suite.execute import Row, cells
-from scenarios.writing import atomic_write
 
 HEADINGS = ("scenario", "candidate", "verdict", "goodput", "TTFT p99", "GPU-h", "flips", "flaps", "expected")
 # What a narrow terminal can do without, in this order, and what may wrap.
@@ -61,19 +60,14 @@ def suite_table(rows: Sequence[Row], width: int | None = None) -> Table:
 def write_suite_page(rows: Sequence[Row], path: Path) -> Path:
     """Write the suite's page and return its path; its folder is made."""
     head = "".join(f"<th>{escape(h)}</th>" for h in HEADINGS)
-    body = "".join(_html(row) for row in rows)
+    rows_html = "".join(_html(row) for row in rows)
     checks = [check for row in rows for check in row.checks]
     held = sum(check["ok"] for check in checks)
-    page = (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Suite · Steadyflow</title><style>{CSS}'
-        "td,th{padding:.25rem .6rem;text-align:left;vertical-align:top}.bad{color:#b00020}</style></head><body><main>"
+    body = (
         f"<h1>The suite</h1><p>{held} of {len(checks)} expectations hold.</p>"
-        f'<div id="suite"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-        "</main></body></html>"
+        f'<div id="suite" class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows_html}</tbody></table></div>'
     )
-    with atomic_write(path) as part:
-        part.write_text(page, encoding="utf-8")
-    return path
+    return write_page(path, "Suite", body, plotly=False)
 
 
 def _html(row: Row) -> str:

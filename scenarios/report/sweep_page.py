@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from plotly.offline import get_plotlyjs
+from contourpy import contour_generator
 
 from scenarios.catalogue.verdict import LOOP_CYCLES
-from scenarios.report.page import CONFIG
+from scenarios.pages.charts import chart
+from scenarios.pages.document import write_page
 from scenarios.report.panel import frame
-from scenarios.report.style import CSS
 from scenarios.sweep import Sweep
-from scenarios.writing import atomic_write
+from scenarios.sweep.grid import Axis
 
 WORDS = (
     "constant",
@@ -84,62 +84,65 @@ def _map(sweep: Sweep) -> Any:
         grid = np.array([pick(point) for point in sweep.points], dtype=object).reshape(shape)
         return grid.reshape(shape[0], shape[1], -1)[:, :, 0].T
 
-    code = table(lambda p: WORDS.index(p.measured["verdict"])).astype(float)
+    words = table(lambda p: p.measured["verdict"])
     labels = table(
         lambda p: (
-            f"{p.measured['verdict'].replace('_', ' ')}, "
-            + ("no period" if p.measured["period_s"] is None else f"period {p.measured['period_s']:.4g} s")
+            ("no period" if p.measured["period_s"] is None else f"period {p.measured['period_s']:.4g} s")
             + f", utilisation {p.measured['decode_utilization_ratio']:.3f}"
         )
     )
     figure = frame(1, 1, height=520)
-    steps = [
-        stop
-        for i, colour in enumerate(COLOURS)
-        for stop in ([i / len(COLOURS), colour], [(i + 1) / len(COLOURS), colour])
-    ]
-    figure.add_heatmap(
-        x=list(across.values),
-        y=list(up.values),
-        z=code,
-        text=labels,
-        zmin=-0.5,
-        zmax=len(WORDS) - 0.5,
-        colorscale=steps,
-        xgap=1,
-        ygap=1,
-        colorbar={"tickvals": list(range(len(WORDS))), "ticktext": [word.replace("_", " ") for word in WORDS]},
-        hovertemplate=f"{across.label} %{{x:.4g}}, {up.label} %{{y:.4g}}: %{{text}}<extra></extra>",
-    )
+    x, y = np.meshgrid(across.values, up.values)
+    for word, colour in zip(WORDS, COLOURS):
+        own = words == word
+        if own.any():
+            name = word.replace("_", " ")
+            figure.add_scatter(
+                x=x[own],
+                y=y[own],
+                mode="markers",
+                name=name,
+                text=list(labels[own]),
+                marker={"symbol": "square", "size": 22, "color": colour, "line": {"width": 1, "color": "#62666f"}},
+                hovertemplate=f"{across.label} %{{x:.4g}}, {up.label} %{{y:.4g}}: {name}, %{{text}}<extra></extra>",
+            )
     expected = table(lambda p: _beyond(p.expected))
-    if not any(value is None for value in expected.ravel()) and min(expected.ravel()) < 0 < max(expected.ravel()):
-        figure.add_contour(
-            x=list(across.values),
-            y=list(up.values),
-            z=expected.astype(float),
-            contours={"start": 0.0, "end": 0.0, "size": 1, "coloring": "none"},
-            line={"color": "#1d1f23", "width": 3, "dash": "dash", "smoothing": 0.6},
-            showscale=False,
-            hoverinfo="skip",
-        )
+    if not any(value is None for value in expected.ravel()):
+        for number, line in enumerate(_boundary(across, up, expected.astype(float))):
+            figure.add_scatter(
+                x=line[:, 0],
+                y=line[:, 1],
+                mode="lines",
+                name="theory: a cycle begins",
+                line={"color": "#1d1f23", "width": 3, "dash": "dash"},
+                showlegend=number == 0,
+                hoverinfo="skip",
+            )
+    figure.update_layout(showlegend=True, hovermode="closest", legend={"orientation": "h", "y": -0.16})
     figure.update_xaxes(title_text=across.label, type="log" if across.log else "linear")
     figure.update_yaxes(title_text=up.label, type="log" if up.log else "linear")
     return figure
 
 
-def write_sweep(sweep: Sweep, title: str, path: Path) -> Path:
+def _boundary(across: Axis, up: Axis, beyond: Any) -> list[Any]:  # arrays of floats, shape (points, 2)
+    """Return the lines along which theory's distance to the boundary is 0, between the points of the grid."""
+    if len(across.values) < 2 or len(up.values) < 2:
+        return []
+    scales = [np.log10 if axis.log else np.asarray for axis in (across, up)]
+    x, y = (scale(np.asarray(axis.values, dtype=float)) for scale, axis in zip(scales, (across, up)))
+    lines: Any = contour_generator(x=x, y=y, z=beyond).lines(0.0)
+    return [
+        np.column_stack([10.0 ** line[:, i] if axis.log else line[:, i] for i, axis in enumerate((across, up))])
+        for line in lines
+    ]
+
+
+def write_sweep(sweep: Sweep, title: str, path: Path, *, single_file: bool = False) -> Path:
     """Write the page and return its path."""
-    figure = sweep_figure(sweep)
-    body = figure.to_html(full_html=False, include_plotlyjs=False, div_id="sweep-map", config=CONFIG)
     note = (
-        f"Verdict of {sweep.signal} for candidate {sweep.candidate}, measured at {len(sweep.points)} points. "
+        f"Verdict of {sweep.signal} for candidate {sweep.candidate}, measured at {len(sweep.points)} points; "
+        "between them nothing was measured. "
         "The dashed line is where theory expects a cycle to begin."
     )
-    page = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f"<title>{escape(title)} · Steadyflow</title><style>{CSS}</style><script>{get_plotlyjs()}</script></head>"
-        f"<body><main><h1>{escape(title)}</h1><p class=note>{escape(note)}</p>{body}</main></body></html>"
-    )
-    with atomic_write(path) as part:
-        part.write_text(page, encoding="utf-8")
-    return path
+    body = f'<h1>{escape(title)}</h1><p class="note">{escape(note)}</p>{chart(sweep_figure(sweep), "sweep-map")}'
+    return write_page(path, title, body, single_file=single_file)

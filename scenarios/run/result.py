@@ -53,6 +53,7 @@ class Run:
         """Return a Plotly figure: occupancy, ready buffer and admission over time, the warm-up shaded."""
         from plotly.subplots import make_subplots
 
+        from scenarios.pages.charts import without_sharing
         from scenarios.run import figures
 
         figure = make_subplots(rows=3, cols=1, shared_xaxes=True, vertical_spacing=0.05)
@@ -71,6 +72,7 @@ class Run:
         figure.update_layout(
             title=f"{self.data.candidate}: {self.headline}", template="plotly_white", height=640, hovermode="x unified"
         )
+        without_sharing(figure)
         return figure
 
     def __repr__(self) -> str:

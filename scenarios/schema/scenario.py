@@ -10,6 +10,7 @@ from pydantic import PrivateAttr, model_validator
 from scenarios.errors import UserError
 from scenarios.schema.checks.expected import refuse_impossible_expectations
 from scenarios.schema.checks.ignored_keys import refuse_idle_keys
+from scenarios.schema.checks.reachable import refuse_unreachable_thresholds
 from scenarios.schema.checks.recorded_times import refuse_migration_of_recorded_turns, refuse_times_without_record
 from scenarios.schema.checks.references import refuse_unknown_names
 from scenarios.schema.checks.servable import refuse_unable_plant
@@ -25,6 +26,7 @@ CHECKS = (
     refuse_times_without_record,
     refuse_unknown_names,
     refuse_unable_plant,
+    refuse_unreachable_thresholds,
     refuse_idle_keys,
 )
 

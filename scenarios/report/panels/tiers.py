@@ -16,7 +16,8 @@ GROUP = "KV state"
 TIERS = {"rack_cache": "rack caches", "node": "node DRAM", "network": "network DRAM", "ssd": "SSD"}
 WORDS = {"computed": "computed", "accelerators": "accelerators", **TIERS, "discarded": "discarded, text kept"}
 COLORS = {**dict(zip(("computed", "accelerators", *TIERS), PALETTE)), "discarded": "#888888"}
-READ = "read "
+GOT, LEFT = " got", " left"
+_COLOR_OF = {WORDS[place]: color for place, color in COLORS.items()}
 
 
 def timeline(runs: Sequence[Shown]) -> Panel | None:
@@ -86,63 +87,49 @@ def _hits(runs: Sequence[Shown]) -> str:
     return f"{percent(low)} of prompt tokens found under {worst}, {percent(high)} under {best}"
 
 
-def sankey(runs: Sequence[Shown]) -> Panel | None:
-    """Return where the bytes of KV state went in the window, one diagram a candidate.
-
-    What a tier gives stands on the left and what it takes on the right, so that no band runs backwards.
-    """
+def flows(runs: Sequence[Shown]) -> Panel | None:
+    """Return where the bytes of KV state came from and went in the window: a bar each way for every candidate."""
     own = [s for s in runs if s.run.summary.get("kv") and s.run.summary["kv"].get("flows_bytes")]
     if not own:
         return None
-    specs, titles = [[{"type": "domain"}]] * len(own), [s.name if len(own) > 1 else "" for s in own]
-    figure = frame(len(own), height=60 + 300 * len(own), specs=specs, subplot_titles=titles)
-    for row, s in enumerate(own, 1):
-        figure.add_trace(_diagram(s.run.summary["kv"]["flows_bytes"]), row=row, col=1)
-    figure.update_annotations(x=0, xanchor="left")
+    figure = frame(height=110 + 64 * len(own))
+    bands: dict[str, dict[str, float]] = {}
+    for s in own:
+        for flow in s.run.summary["kv"]["flows_bytes"]:
+            if flow["bytes"] > 0.0:
+                bar, name = _band(flow, s.name if len(own) > 1 else "")
+                values = bands.setdefault(name, {})
+                values[bar] = values.get(bar, 0.0) + flow["bytes"] * 1e-12
+    bars = [f"{s.name if len(own) > 1 else ''}{way}" for s in reversed(own) for way in (LEFT, GOT)]
+    for name, values in bands.items():
+        place = name.removeprefix("read from ").removeprefix("to ")
+        figure.add_trace(
+            go.Bar(
+                y=list(values),
+                x=list(values.values()),
+                orientation="h",
+                name=name,
+                marker={"color": _COLOR_OF[place]},
+                hovertemplate=f"{name}: %{{x:.3g}} TB<extra></extra>",
+            )
+        )
+    figure.update_layout(barmode="stack", bargap=0.25, showlegend=True, hovermode="closest")
+    figure.update_layout(legend={"orientation": "h", "y": -0.25}, margin={"l": 150})
+    figure.update_yaxes(categoryorder="array", categoryarray=bars)
+    figure.update_xaxes(title_text="TB")
     return Panel(
-        div="panel-kv-sankey",
+        div="panel-kv-flows",
         title=f"Bytes of KV state: {_moved(own)}",
-        note="Left: what accelerators got, computed or read. Right: what became of it, tier by tier, until given up.",
+        note="Got: what accelerators computed or read. Left: what became of it, tier by tier, until it was discarded.",
         figure=figure,
         group=GROUP,
     )
 
 
-def _diagram(flows: Sequence[dict[str, Any]]) -> go.Sankey:  # Any: names and numbers
-    bands = [(_source(f), f["to"], f["bytes"] * 1e-12) for f in flows if f["bytes"] > 0.0]
-    places = list(dict.fromkeys(place for source, target, _ in bands for place in (source, target)))
-    through = {p: max(sum(b[2] for b in bands if b[end] == p) for end in (0, 1)) for p in places}
-    colors = [COLORS[place.removeprefix(READ)] for place in places]
-    return go.Sankey(
-        node={
-            "label": [f"{_words(place)}  {plain(through[place])} TB" for place in places],
-            "color": colors,
-            "pad": 22,
-            "thickness": 12,
-            "line": {"width": 0},
-        },
-        link={
-            "source": [places.index(source) for source, _, _ in bands],
-            "target": [places.index(target) for _, target, _ in bands],
-            "value": [value for _, _, value in bands],
-            "color": [_pale(COLORS[source.removeprefix(READ)]) for source, _, _ in bands],
-        },
-        valueformat=".3g",
-        valuesuffix=" TB",
-    )
-
-
-def _source(flow: dict[str, Any]) -> str:
-    return READ + flow["from"] if flow["to"] == "accelerators" and flow["from"] != "computed" else str(flow["from"])
-
-
-def _words(place: str) -> str:
-    return f"read from {WORDS[place.removeprefix(READ)]}" if place.startswith(READ) else WORDS[place]
-
-
-def _pale(color: str) -> str:
-    red, green, blue = (int(color[k : k + 2], 16) for k in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.3)"
+def _band(flow: dict[str, Any], candidate: str) -> tuple[str, str]:  # Any: names and numbers
+    if flow["to"] != "accelerators":
+        return candidate + LEFT, f"to {WORDS[flow['to']]}"
+    return candidate + GOT, "computed" if flow["from"] == "computed" else f"read from {WORDS[flow['from']]}"
 
 
 def _moved(runs: Sequence[Shown]) -> str:

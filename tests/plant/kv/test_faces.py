@@ -30,19 +30,18 @@ def test_the_record_tells_the_same_story_in_figures_and_pictures() -> None:
     assert brought == pytest.approx(found * 70e3, rel=0.01)  # whole blocks are brought, tokens are counted
     assert flows["computed", "accelerators"] == pytest.approx((kv["prompt_tokens"] - found) * 70e3)
     drawn = shown([one.data])
-    timeline, sankey = tiers.timeline(drawn), tiers.sankey(drawn)
+    timeline, moved = tiers.timeline(drawn), tiers.flows(drawn)
     assert timeline is not None
-    assert sankey is not None
+    assert moved is not None
     assert f"{100 * kv['hit_token_ratio']:.3g} %" in timeline.title
-    link = sankey.figure.data[0].link
-    assert sum(link.value) == pytest.approx(sum(flows.values()) * 1e-12)
+    assert sum(sum(trace.x) for trace in moved.figure.data) == pytest.approx(sum(flows.values()) * 1e-12)
 
 
 def test_a_plant_without_tiers_has_no_kv_block_and_no_panel() -> None:
     one = run(load("mild", ("horizon_s=40", "warmup_s=10")))
     assert one.summary["kv"] is None
     assert tiers.timeline(shown([one.data])) is None
-    assert tiers.sankey(shown([one.data])) is None
+    assert tiers.flows(shown([one.data])) is None
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from itertools import pairwise
@@ -74,7 +75,7 @@ def test_the_numbers_of_the_page_are_those_of_the_tables(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_the_trace_of_a_real_run_nests(folder: Path) -> None:
-    trace = json.loads((folder / "retirement_gate" / "trace.perfetto.json").read_text(encoding="utf-8"))
+    trace = json.loads(gzip.decompress((folder / "retirement_gate" / "trace.perfetto.json.gz").read_bytes()))
     lanes: dict[tuple[int, int], list[tuple[float, float]]] = {}
     for event in trace["traceEvents"]:
         if event["ph"] == "X":

@@ -57,7 +57,7 @@ function zoom(from, to, but) {
   busy = true;
   Promise.all(timed().filter(p => p !== but).map(p => ranges(p, from, to))).then(() => { busy = false; });
 }
-window.addEventListener('load', () => {
+whenDrawn(() => {
   for (const p of timed()) p.on('plotly_relayout', e => {
     if (busy) return;
     const from = Object.keys(e).find(k => /^xaxis\\d*\\.range\\[0\\]$/.test(k));

@@ -118,11 +118,6 @@ def gantt(rows: Sequence[tuple[str, Sequence[tuple[str, str, float, float]]]]) -
     return layout(figure, "microseconds from the layer's start", "", height=170 + 70 * len(rows), named="y")
 
 
-def page(title: str, lead: str, charts: Sequence[Chart]) -> str:
-    """Return the page as one HTML text. Each chart's div is `plan-<name>`."""
-    return document.document(title, _body(title, lead, charts))
-
-
 def _body(title: str, lead: str, charts: Sequence[Chart]) -> str:
     sections = "".join(
         f'<section><h3>{escape(one.title)}</h3><p class="note">{escape(one.note)}</p>'

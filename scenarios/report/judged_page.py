@@ -10,16 +10,11 @@ import numpy as np
 
 from scenarios.judge import Judged
 from scenarios.pages.charts import chart
-from scenarios.pages.document import document, write_page
+from scenarios.pages.document import write_page
 from scenarios.report.panel import frame
 
 # More points than a screen has pixels make the page heavy and show nothing more.
 MOST_POINTS = 4000
-
-
-def judged_page(judged: Sequence[Judged], title: str) -> str:
-    """Return the page as one HTML text; nothing is fetched."""
-    return document(title, _body(judged, title))
 
 
 def _body(judged: Sequence[Judged], title: str) -> str:

@@ -13,7 +13,7 @@ from policies.design.loops import Floats, frequency_response, pade_error_deg
 from scenarios.analyze.analysis import Analysis
 from scenarios.analyze.prediction import LinearLoop
 from scenarios.pages.charts import chart
-from scenarios.pages.document import document, write_page
+from scenarios.pages.document import write_page
 from scenarios.report.panel import frame
 from scenarios.run.figures import look
 
@@ -64,11 +64,6 @@ def step_response(loop: LinearLoop) -> tuple[Floats, Floats]:
     closed = control.feedback(loop.law.system(loop.model, loop.regime), 1)
     found = control.step_response(closed, np.linspace(0.0, span_s, STEP_POINTS))
     return np.asarray(found.time), np.asarray(found.outputs).ravel()
-
-
-def loops_page(found: Sequence[Analysis], title: str, question: str) -> str:
-    """Return the page as one HTML text; nothing is fetched."""
-    return document(title, _body(found, title, question))
 
 
 def _body(found: Sequence[Analysis], title: str, question: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scenarios.pages.charts import chart
-from scenarios.pages.document import document, write_page
+from scenarios.pages.document import write_page
 from scenarios.pages.style import SCRIPT
 from scenarios.report import header
 from scenarios.report.panel import Panel, Shown, shown
@@ -46,13 +46,8 @@ PANELS: tuple[Callable[[Sequence[Shown]], Panel | None], ...] = (
 )
 
 
-def page(runs: Sequence[RunData], joined: Sequence[Mapping[str, Any]] | None = None) -> str:
-    """Return the report on these runs as HTML in one file; nothing is fetched."""
-    title, body, script = _parts(runs, joined)
-    return document(title, body, script=script)
-
-
-def _parts(runs: Sequence[RunData], joined: Sequence[Mapping[str, Any]] | None) -> tuple[str, str, str]:
+def contents(runs: Sequence[RunData], joined: Sequence[Mapping[str, Any]] | None = None) -> tuple[str, str, str]:
+    """Return the title, the body and the script of the report on these runs."""
     named = shown(runs, joined)
     sections, group = [], ""
     for draw in PANELS:
@@ -87,5 +82,5 @@ def write_report(
     `joined` holds each candidate's summary over all seeds, for the answer and the table; None: one run each. With
     `single_file` plotly.js stands in the page, else once in the page's folder.
     """
-    title, body, script = _parts(runs, joined)
+    title, body, script = contents(runs, joined)
     return write_page(path, title, body, script=script, single_file=single_file)

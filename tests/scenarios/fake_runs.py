@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 
 from scenarios.catalogue.verdict import SignalVerdict
+from scenarios.pages.document import document
+from scenarios.report.page import contents
 from scenarios.run.metrics import Objective, summarize
 from scenarios.run.record import RunData
 
@@ -187,3 +189,9 @@ def _verdict(
         spectrum_hz=np.fft.rfftfreq(len(y), BIN_S),
         spectrum=spectrum,
     )
+
+
+def page(runs: list[RunData]) -> str:
+    """The report on these runs, in one file."""
+    title, body, script = contents(runs)
+    return document(title, body, script=script)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scenarios.analyze.analysis import Analysis, analyze
-from scenarios.report.loops_page import loop_figure, loops_page, step_response, write_loops_page
+from scenarios.report.loops_page import loop_figure, step_response, write_loops_page
 from scenarios.schema.load import load
 
 
@@ -43,9 +43,11 @@ def test_the_nyquist_curve_passes_minus_one_at_the_stated_distance(
     assert distance == pytest.approx(near.margins["modulus_margin"], rel=1e-6)
 
 
-def test_every_candidate_has_a_row_and_those_without_a_linear_loop_say_so(found: dict[str, Analysis]) -> None:
+def test_every_candidate_has_a_row_and_those_without_a_linear_loop_say_so(
+    found: dict[str, Analysis], tmp_path: Path
+) -> None:
     gate = [one for one in analyze(load("full_empty_reference")) if one.candidate == "retirement_gate"]
-    page = loops_page([*found.values(), *gate], "A <title>", "Which?")
+    page = write_loops_page([*found.values(), *gate], "A <title>", "Which?", tmp_path / "p.html").read_text()
     assert "A &lt;title&gt;" in page
     rows = re.findall(r"<tr><td>(\w+)</td>", page)
     assert rows == [*found, "retirement_gate"]

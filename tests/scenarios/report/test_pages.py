@@ -11,11 +11,11 @@ from jinja2 import UndefinedError
 
 from scenarios.pages.charts import CONFIG, SHARING_BUTTONS, chart
 from scenarios.pages.document import PLOTLY, document, environment, plotly_source, write_page
-from scenarios.report.page import page, write_report
+from scenarios.report.page import write_report
 from scenarios.report.panel import frame
 from scenarios.run.result import Run
 from tests.paths import ROOT
-from tests.scenarios.fake_runs import fake_run
+from tests.scenarios.fake_runs import fake_run, page
 
 BUNDLED = {"scatter", "bar", "pie"}
 

@@ -22,7 +22,6 @@ from scenarios.cli.report import report
 from scenarios.errors import UserError
 from scenarios.report import perfetto
 from scenarios.report.numbers import percent, rows, seconds
-from scenarios.report.page import page
 from scenarios.report.panel import shown
 from scenarios.report.panels.repetition import by_period
 from scenarios.report.panels.timeline import LANES, strips
@@ -30,7 +29,7 @@ from scenarios.report.table import BAD, GOOD, MIXED, tone, verdict_table
 from scenarios.run.figures import DASHES, PALETTE, look, thin
 from scenarios.run.record import RunData, write
 from scenarios.run.result import Run
-from tests.scenarios.fake_runs import fake_run
+from tests.scenarios.fake_runs import fake_run, page
 
 ALWAYS = (
     *("occupancy", "ready", "admission", "backlog", "stages"),

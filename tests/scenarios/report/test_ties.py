@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 
 from scenarios.report.numbers import listed
-from scenarios.report.page import page
 from scenarios.run.record import RunData
-from tests.scenarios.fake_runs import fake_run
+from tests.scenarios.fake_runs import fake_run, page
 
 
 def twin(run: RunData, name: str) -> RunData:

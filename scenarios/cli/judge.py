@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -13,9 +13,14 @@ from scenarios.cli.options import new_file
 from scenarios.errors import UserError
 from scenarios.report.terminal import terminal
 
+if TYPE_CHECKING:
+    from scenarios.judge.query import Range
+
 
 def judge(
-    file: Annotated[Path, typer.Argument(help="A .csv or .parquet (a time column and series), or Prometheus .json.")],
+    file: Annotated[
+        Path | None, typer.Argument(help="A .csv or .parquet (a time column and series), or Prometheus .json.")
+    ] = None,
     time: Annotated[str | None, typer.Option(help="Column of the instants: seconds, an epoch or dates.")] = None,
     column: Annotated[list[str] | None, typer.Option(help="Judge this series only; may be repeated.")] = None,
     load: Annotated[
@@ -23,6 +28,13 @@ def judge(
     ] = None,
     scale: Annotated[float | None, typer.Option(help="What a swing is measured against; else the mean size.")] = None,
     dead_time_s: Annotated[float | None, typer.Option(help="The loop's dead time, for the likely mechanism.")] = None,
+    prometheus: Annotated[
+        str | None, typer.Option(help="Ask the Prometheus server at this address in place of a file.")
+    ] = None,
+    query: Annotated[str | None, typer.Option(help="What to ask it for; each series is judged by itself.")] = None,
+    since: Annotated[str, typer.Option(help="Over which span before now.")] = "6h",
+    step: Annotated[str, typer.Option(help="At which interval: that of its scrapes.")] = "15s",
+    token_file: Annotated[Path | None, typer.Option(help="A file with the bearer token that it asks for.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write a page with pictures.", callback=new_file)] = None,
 ) -> None:
@@ -30,20 +42,29 @@ def judge(
 
     Example: steadyflow judge replicas.csv --time t_s --html verdict.html
     """
-    from scenarios.judge import judge_file
+    from scenarios.judge import judge_file, judge_range
 
     for name, value in (("--scale", scale), ("--dead-time-s", dead_time_s)):
         if value is not None and not 0 < value < float("inf"):
             raise UserError(f"{name}: {value} must be positive and finite")
-    judged = judge_file(file, time=time, columns=column or (), load=load, scale=scale, dead_time_s=dead_time_s)
+    if prometheus is not None:
+        if file is not None or time is not None or column:
+            raise UserError("--prometheus takes the place of FILE, --time and --column: give one or the other")
+        asked, title = _range(prometheus, query, since, step, token_file), query or ""
+        judged = judge_range(asked, load=load, scale=scale, dead_time_s=dead_time_s)
+    elif file is None:
+        raise UserError("judge: give a FILE, or --prometheus with --query")
+    else:
+        title = file.name
+        judged = judge_file(file, time=time, columns=column or (), load=load, scale=scale, dead_time_s=dead_time_s)
     if html is not None:
         from scenarios.report.judged_page import write_judged
 
-        write_judged(judged, file.name, html)
+        write_judged(judged, title, html)
     if as_json:
-        typer.echo(json.dumps({"file": file.name, "series": {one.name: one.to_json() for one in judged}}, indent=1))
+        typer.echo(json.dumps({"file": title, "series": {one.name: one.to_json() for one in judged}}, indent=1))
         return
-    table = Table(title=f"{file.name}: {len(judged)} series", title_justify="left")
+    table = Table(title=f"{title}: {len(judged)} series", title_justify="left")
     for heading in ("series", "verdict", "period", "swing", "reversals/h", "flaps/h"):
         table.add_column(heading, overflow="fold", justify="right" if heading in NUMBERS else "left")
     for one in judged:
@@ -65,6 +86,20 @@ def judge(
 
 
 NUMBERS = ("period", "swing", "reversals/h", "flaps/h")
+
+
+def _range(url: str, query: str | None, since: str, step: str, token_file: Path | None) -> Range:
+    from scenarios.judge.query import Range, seconds
+
+    if not query:
+        raise UserError("--prometheus: give --query too, such as --query 'sum(vllm:num_requests_running)'")
+    try:
+        token = None if token_file is None else token_file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        raise UserError(f"--token-file {token_file}: cannot be read as text") from None
+    return Range(
+        url=url, query=query, since_s=seconds(since, "--since"), step_s=seconds(step, "--step"), token=token or None
+    )
 
 
 def _steps(one: object) -> list[str]:

@@ -2,6 +2,6 @@
 understood), then `mechanism` (what probably makes the cycle).
 """
 
-from scenarios.judge.judged import Judged, judge_file, judge_series
+from scenarios.judge.judged import Judged, judge_file, judge_range, judge_series
 
-__all__ = ["Judged", "judge_file", "judge_series"]
+__all__ = ["Judged", "judge_file", "judge_range", "judge_series"]

@@ -10,7 +10,8 @@ import numpy as np
 
 from scenarios.errors import UserError, nearest
 from scenarios.judge import mechanism
-from scenarios.judge.read import Raw, read_series
+from scenarios.judge.query import Range, query_range
+from scenarios.judge.read import Raw, read_series, series_of
 from scenarios.judge.resample import BRIDGED_RATIO, Even, Step, describe_steps, even, level_changes, without_steps
 from scenarios.verdict import Series, SignalVerdict, judge_signal
 from scenarios.verdict.types import Floats
@@ -69,6 +70,29 @@ def judge_file(
     """
     wanted = [*columns, load] if columns and load and load not in columns else list(columns)
     series_read = read_series(path, time=time, columns=wanted)
+    return judge_all(series_read, str(path), load=load, scale=scale, dead_time_s=dead_time_s)
+
+
+def judge_range(
+    asked: Range, *, load: str | None = None, scale: float | None = None, dead_time_s: float | None = None
+) -> list[Judged]:
+    """Judge the series that a query to a Prometheus server finds."""
+    try:
+        series_read = series_of(query_range(asked))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise UserError(f"--prometheus {asked.url}: does not answer as a Prometheus does") from None
+    return judge_all(series_read, f"--query {asked.query}", load=load, scale=scale, dead_time_s=dead_time_s)
+
+
+def judge_all(
+    series_read: Sequence[Raw],
+    path: str,
+    *,
+    load: str | None = None,
+    scale: float | None = None,
+    dead_time_s: float | None = None,
+) -> list[Judged]:
+    """Judge each series but the load; `path` stands in errors for where they come from."""
     names = [series.name for series in series_read]
     if load is not None and load not in names:
         raise UserError(f"{path}: no load series `{load}`{nearest(load, names)}; there are {', '.join(names[:8])}")

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -130,12 +131,23 @@ def _prometheus(path: Path) -> list[Raw]:
     try:
         answer = json.loads(path.read_text(encoding="utf-8"))
         results = answer["data"]["result"] if "data" in answer else answer["result"]
-        pairs = [(dict(result["metric"]), result["values"]) for result in results]
-        series = [(labels, np.array([[float(t), float(v)] for t, v in values])) for labels, values in pairs]
+        return series_of(results)
     except (ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError, RecursionError):
         raise UserError(
             f"{path}: not the answer of a Prometheus range query (a `matrix` under data.result, each with values)"
         ) from None
+
+
+def series_of(results: Sequence[Mapping[str, Any]]) -> list[Raw]:  # Any: what JSON holds
+    """Return the series of a Prometheus range query, named by the labels that tell them apart.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError, AttributeError
+        They are not as Prometheus states them.
+    """
+    pairs = [(dict(result["metric"]), result["values"]) for result in results]
+    series = [(labels, np.array([[float(t), float(v)] for t, v in values])) for labels, values in pairs]
     shared = set.intersection(*({*labels.items()} for labels, _ in series)) if len(series) > 1 else set()
     return _from_zero(
         [_tidy(_label(labels, shared), xy[:, 0], xy[:, 1]) for labels, xy in series if xy.ndim == 2 and len(xy)]

@@ -17,6 +17,7 @@ from orchestrator.ledger import DECODING, FILLING, READY, WAITING
 from orchestrator.messages import PoolReading
 from orchestrator.orchestrator import Orchestrator
 from orchestrator.readings import kv_used
+from scenarios.serve.watch import RunningVerdict
 
 Families = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
@@ -73,6 +74,7 @@ class Figures(Collector):
         Returns `prompt_tokens`, `hit_tokens` and `generated_tokens` since the start.
     engines : callable
         Returns (address, whether it is up, age of its metrics in seconds) of each real engine.
+    verdict : RunningVerdict
     """
 
     def __init__(
@@ -82,7 +84,9 @@ class Figures(Collector):
         latencies: Latencies,
         totals: Callable[[], Mapping[str, float]],
         engines: Callable[[], Sequence[tuple[str, bool, float | None]]],
+        verdict: RunningVerdict,
     ) -> None:
+        self._verdict = verdict
         self._orchestrator, self._model, self._latencies, self._totals = orchestrator, model, latencies, totals
         self._engines = engines
 
@@ -112,6 +116,14 @@ class Figures(Collector):
                 age.add_metric([url], age_s)
         yield up
         yield age
+        words = GaugeMetricFamily("steadyflow_verdict", "1 at the verdict of now", labels=["signal", "verdict"])
+        periods = GaugeMetricFamily("steadyflow_verdict_period_seconds", "Period of its cycle", labels=["signal"])
+        for signal, verdict in self._verdict.verdicts.items():
+            words.add_metric([signal, verdict.verdict], 1.0)
+            if verdict.period_s is not None:
+                periods.add_metric([signal], verdict.period_s)
+        yield words
+        yield periods
 
     def _as_vllm(self, pools: tuple[PoolReading, ...]) -> Iterator[Families]:
         ledger, model, totals = self._orchestrator.ledger, [self._model], self._totals()

@@ -17,6 +17,7 @@ from orchestrator.orchestrator import Ended, Orchestrator
 from orchestrator.real_clock import RealClock
 from orchestrator.turn import ClassName, TurnId
 from plant.hidden_turns import HiddenTurns
+from scenarios import commentary
 from scenarios.build import assemble
 from scenarios.errors import UserError
 from scenarios.run.notes import notes_of
@@ -33,8 +34,10 @@ from scenarios.serve.options import ServeOptions
 from scenarios.serve.prompts import PromptBlocks, tokenizer
 from scenarios.serve.replies import Reply
 from scenarios.serve.source import RequestSource, Work, session_name
+from scenarios.serve.watch import RecentSignals, RunningVerdict, judge_recent
 
 LONGEST_S = 1e9  # the longest horizon of a scenario
+JUDGE_FLUSHES = 5  # from one judgement to the next
 FLUSH_S = 2.0  # of the wall: what a killed server loses at most
 HEADER_BYTES = 65_536
 LONGEST_WAIT_S = 60
@@ -71,6 +74,7 @@ class Service:
         self._tokens = tokenizer(self._work.tokenizer)
         self._blocks = PromptBlocks(self._work.block_tokens)
         self._latencies = Latencies()
+        self._verdict = RunningVerdict()
         self._draining = False
         self._why: Ended | None = None
         self.port = 0
@@ -95,6 +99,7 @@ class Service:
                 {"candidate": self._candidate, "seed": self._seed, "rate": options.rate},
             )
             self._clock = clock = RealClock(asyncio.get_running_loop(), options.rate)
+            self._recent = RecentSignals(self._journal)
             self._join(clock)
         except BaseException:
             listening.close()
@@ -139,7 +144,7 @@ class Service:
                 candidate,
                 self._seed,
                 clock,
-                self._journal,
+                self._recent,
                 source,
                 self._backend.plant,
                 self._backend.recorded,
@@ -147,7 +152,7 @@ class Service:
         self._answers = self._backend.answers(_epoch_s, self._cancel, self.retry_after_s, self._latencies)
         self._backend.begin(self.orchestrator)
         self._figures = Figures(
-            self.orchestrator, self._work.model, self._latencies, self._totals, self._backend.engines
+            self.orchestrator, self._work.model, self._latencies, self._totals, self._backend.engines, self._verdict
         )
 
     async def ended(self) -> None:
@@ -190,8 +195,18 @@ class Service:
 
     async def _flush(self) -> None:
         while True:
-            await asyncio.sleep(FLUSH_S)
-            self.flush()
+            for _ in range(JUDGE_FLUSHES):
+                await asyncio.sleep(FLUSH_S)
+                self.flush()
+            await self.judge()
+
+    async def judge(self) -> None:
+        """Judge the last minutes, and record and log each alarm."""
+        signals, slots = self._recent.recent(), self.orchestrator.slots()
+        verdicts = await asyncio.get_running_loop().run_in_executor(None, judge_recent, signals, slots)
+        for alarm in self._verdict.update(verdicts):
+            self.orchestrator.recorder.event("alarm", self._clock.now(), **alarm)
+            commentary.log("warning", "alarm", **alarm)
 
     def flush(self) -> None:
         """Write what was recorded since the last time."""

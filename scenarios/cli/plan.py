@@ -9,6 +9,7 @@ import typer
 
 from scenarios.cli.common import print_json
 from scenarios.cli.options import at_least_one, new_file, not_negative, positive
+from scenarios.cli.plan_fit import fit
 from scenarios.cli.plan_tables import (
     print_frontier,
     print_layer,
@@ -23,6 +24,8 @@ app = typer.Typer(
     help="Walk placements of a model on accelerators; show frontiers of latency, throughput, energy.",
     epilog="Example: steadyflow plan --model kimi-k3 --hardware gb200-nvl72 --gpus 16..64",
 )
+
+app.command()(fit)
 
 ModelName = Annotated[str | None, typer.Option("--model", help="A model preset, such as kimi-k3.")]
 ConfigPath = Annotated[Path | None, typer.Option("--config", help="A Hugging Face config.json instead of a preset.")]

@@ -74,6 +74,40 @@ class LinearTimes:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChargedFills:
+    """Other times, with a fixed price of each pass that fills, and decode that waits for a fill where `apart`.
+
+    An engine that stops decoding for a fill (SGLang without mixed chunks) runs the pass of the fill, then the step:
+    their seconds add up, where a pass that holds both saves the reading of weights.
+    """
+
+    times: StepTimes
+    per_chunk_s: float
+    apart: bool
+
+    def step_s(self, batch: int, kv_tokens: int) -> float:
+        """Seconds of one decode step."""
+        return self.times.step_s(batch, kv_tokens)
+
+    def span_s(self, batch: int, kv_tokens: int, steps: int) -> float:
+        """Seconds of `steps` decode steps."""
+        return self.times.span_s(batch, kv_tokens, steps)
+
+    def steps_within(self, batch: int, kv_tokens: int, span_s: float) -> int:
+        """Whole steps that end within `span_s`."""
+        return self.times.steps_within(batch, kv_tokens, span_s)
+
+    def mixed_s(self, batch: int, kv_tokens: int, new_tokens: int, cached_tokens: int) -> float:
+        """Seconds of a pass that fills, and of the step that waits for it or shares it."""
+        if new_tokens <= 0:
+            return self.times.mixed_s(batch, kv_tokens, new_tokens, cached_tokens)
+        if not self.apart or batch == 0:
+            return self.per_chunk_s + self.times.mixed_s(batch, kv_tokens, new_tokens, cached_tokens)
+        alone_s = self.times.mixed_s(0, 0, new_tokens, cached_tokens)
+        return self.per_chunk_s + alone_s + self.times.step_s(batch, kv_tokens)
+
+
 def steps_within(first_s: float, growth_s: float, span_s: float) -> int:
     """Return the largest n with `n * first_s + growth_s * n (n - 1) / 2 <= span_s (1 + 1e-12)`.
 

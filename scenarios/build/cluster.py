@@ -15,7 +15,7 @@ from plant.faults import FaultSpec
 from plant.hidden_turns import HiddenTurns
 from plant.kv.spec import KvSpec
 from plant.model.measured import MeasuredTimes
-from plant.model.times import LinearTimes, StepTimes
+from plant.model.times import ChargedFills, LinearTimes, StepTimes
 from scenarios.build.measured import build_measured_times
 from scenarios.build.moe import MoeWorker, build_moe_worker
 from scenarios.errors import UserError
@@ -63,18 +63,24 @@ def _pool(pool: WorkerPool) -> PoolSpec:
 
 def _configuration(name: str, table: Configuration) -> ConfigurationSpec:
     """A fill worker serves one turn at a time, so its table need not say so."""
-    settings = table.model_dump(exclude={"times"})
+    settings = table.model_dump(exclude={"times", "per_chunk_s", "fills"})
     settings["swap_bytes_per_s"] = _or_inf(table.swap_bytes_per_s)
     if table.slots is None and table.role in (*FILL_ROLES, Role.IDLE):
         settings["slots"] = 1
     if isinstance(table.times, MoeTimes):
         worker = _moe_worker(name, table.times)
         settings |= {key: value for key, value in _made(worker, settings).items() if key not in table.model_fields_set}
-        return ConfigurationSpec(name=ConfigurationName(name), times=worker.times, **settings)
+        return ConfigurationSpec(name=ConfigurationName(name), times=_charged(table, worker.times), **settings)
     if isinstance(table.times, TableTimes):
         measured = _measured_times(name, table.times, table.role, settings["slots"])
-        return ConfigurationSpec(name=ConfigurationName(name), times=measured, **settings)
-    return ConfigurationSpec(name=ConfigurationName(name), times=_times(table.times), **settings)
+        return ConfigurationSpec(name=ConfigurationName(name), times=_charged(table, measured), **settings)
+    return ConfigurationSpec(name=ConfigurationName(name), times=_charged(table, _times(table.times)), **settings)
+
+
+def _charged(table: Configuration, times: StepTimes | None) -> StepTimes | None:
+    if times is None or (table.per_chunk_s == 0.0 and table.fills == "with_decode"):
+        return times
+    return ChargedFills(times=times, per_chunk_s=table.per_chunk_s, apart=table.fills == "apart")
 
 
 def _measured_times(name: str, times: TableTimes, role: Role, slots: int | None) -> MeasuredTimes:

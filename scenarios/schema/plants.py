@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from orchestrator.messages import DECODES, Role
+from orchestrator.messages import DECODES, FILLS, Role
 from scenarios.schema.base import Count, NotNegative, Positive, ScenarioTable, Share
 from scenarios.schema.kv import KvPart
 from scenarios.schema.moe import MoeTimes
@@ -75,7 +75,8 @@ class Configuration(ScenarioTable):
     """A prepared configuration: what a worker that has loaded it can do.
 
     With `times` of kind `moe`, what is left out of gpus, kv_capacity_tokens, kv_bytes_per_token, kv_bytes_per_turn and
-    load_s is what the model and the placement make it.
+    load_s is what the model and the placement make it. Each pass that fills costs `per_chunk_s` beside its tokens;
+    with `fills` "apart" an aggregated worker's decode waits for it instead of sharing it.
     """
 
     role: Role
@@ -97,6 +98,16 @@ class Configuration(ScenarioTable):
     preemption: Literal["recompute", "swap"] = "recompute"
     swap_bytes_per_s: Positive | None = None
     readmission: Literal["waits", "at_once"] = "waits"
+    per_chunk_s: NotNegative = 0.0
+    fills: Literal["with_decode", "apart"] = "with_decode"
+
+    @model_validator(mode="after")
+    def _charges_fills_that_it_has(self) -> Configuration:
+        if self.fills == "apart" and self.role is not Role.AGGREGATED:
+            raise ValueError(f'fills = "apart" would have no effect: the role {self.role.value} never does both')
+        if self.per_chunk_s and (isinstance(self.times, RecordedTimesPart) or self.role not in FILLS):
+            raise ValueError("per_chunk_s would have no effect: this configuration has no fill passes")
+        return self
 
     @model_validator(mode="after")
     def _serves_in_some_time(self) -> Configuration:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from plant.model.placement import Placement
 from plant.model.precision import Precision
+from scenarios.plan.published_first_tokens import FIRST_TOKEN_MS
 
 FP8 = Precision()
 FP8_KV8 = Precision(kv_bytes=1.0)
@@ -65,10 +66,15 @@ class _Bench:
         self.rows.append(replace(base, **changes))  # type: ignore[arg-type]  # field names are checked by `replace`
 
     def served(self, base: Row, *points: tuple[int, float]) -> None:
-        """Add one row per (concurrency, milliseconds per token)."""
-        for concurrency, tpot_ms in points:
+        """Add one row per (concurrency, milliseconds per token), and its first token where one was published."""
+        first = FIRST_TOKEN_MS.get(base.name, ())
+        for i, (concurrency, tpot_ms) in enumerate(points):
             name = f"{base.name} c{concurrency}"
             self.add(base, name=name, concurrency=concurrency, measured=tpot_ms * 1e-3)
+            if first:
+                # Callers whose answers all end together would wait for each other's prompts: none does for long.
+                self.add(base, name=f"{name} first token", kind="served_ttft", concurrency=concurrency,
+                         spread_ratio=0.8, measured=first[i] * 1e-3, sets="first token of its engine")  # fmt: skip
 
 
 _DEEPSEEK = "github.com/deepseek-ai/profile-data README; github.com/deepseek-ai/open-infra-index day 6"
@@ -270,13 +276,7 @@ def _served(bench: _Bench) -> None:
         for name, model, hardware, precision, place, points in table:
             bench.served(
                 replace(
-                    base,
-                    name=name,
-                    model=model,
-                    hardware=hardware,
-                    engine=engine,
-                    precision=precision,
-                    place=place,
+                    base, name=name, model=model, hardware=hardware, engine=engine, precision=precision, place=place
                 ),
                 *points,
             )

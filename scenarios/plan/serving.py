@@ -26,7 +26,6 @@ class Load:
     requests: int
     spread_ratio: float = 1.0
     chunk_tokens: int = 8192
-    front_end_s: float = 0.0
     seed: int = 0
 
 
@@ -75,7 +74,7 @@ def closed_loop(setting: Setting, load: Load, *, draft_tokens: int = 0, accepted
     low = load.spread_ratio
     inputs = np.rint(load.input_tokens * rng.uniform(low, 1.0, load.requests)).astype(int).tolist()
     outputs = np.maximum(np.rint(load.output_tokens * rng.uniform(low, 1.0, load.requests)), 2).astype(int).tolist()
-    times = _Times(setting, load, draft_tokens, accepted_tokens)
+    times, engine = _Times(setting, load, draft_tokens, accepted_tokens), setting.machine.engine
     now, steps, context = 0.0, 0, 0.0
     waiting: list[tuple[float, int]] = [(0.0, i) for i in range(min(load.concurrency, load.requests))]
     admitted = len(waiting)
@@ -92,7 +91,7 @@ def closed_loop(setting: Setting, load: Load, *, draft_tokens: int = 0, accepted
             now += times.fill_s(max(filled // min(times.ranks, len(group)), 1))
             for came, i in group:
                 first[i] = now
-                ttft.append(now - came + load.front_end_s)
+                ttft.append(engine.first_token_fixed_s + engine.first_token_ratio * (now - came))
                 heapq.heappush(running, (steps + outputs[i] - 1, i))
                 context += inputs[i]
             continue

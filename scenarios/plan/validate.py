@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import statistics
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from plant.model.regimes import decode, fill, setting_of, stage_excess_ratio
 from plant.presets.engines import ENGINES
@@ -123,7 +123,9 @@ def leave_one_out(points: list[Prediction]) -> Summary:
         others = [
             j
             for j, p in enumerate(points)
-            if p.row.engine == point.row.engine and p.row.configuration != point.row.configuration
+            if p.row.engine == point.row.engine
+            and p.row.configuration != point.row.configuration
+            and p.row.kind != "served_ttft"
         ]
         if not others:
             held_out.append(point)
@@ -133,11 +135,21 @@ def leave_one_out(points: list[Prediction]) -> Summary:
     return summarise(held_out)
 
 
+def by_regime(points: list[Prediction]) -> dict[str, list[Prediction]]:
+    """Return the rows of each kind, in the order in which kinds first appear."""
+    kinds = dict.fromkeys(p.row.kind for p in points)
+    return {kind: [p for p in points if p.row.kind == kind] for kind in kinds}
+
+
+def without_first_tokens(points: list[Prediction]) -> list[Prediction]:
+    """Return the rows that a launch ratio is set on."""
+    return [p for p in points if p.row.kind != "served_ttft"]
+
+
 def as_plain(points: list[Prediction]) -> dict[str, object]:
     """Return the summaries and all rows as plain values, in seconds and tokens per second."""
     all_rows, not_fitted = summarise(points), summarise([p for p in points if not p.row.sets])
-    left_out = leave_one_out(points)
-    first_token = [p for p in points if p.row.kind == "served_ttft"]
+    left_out = leave_one_out(without_first_tokens(points))
     return {
         "n": all_rows.rows,
         "median_abs_error": all_rows.median_abs_error,
@@ -153,7 +165,7 @@ def as_plain(points: list[Prediction]) -> dict[str, object]:
             "median_abs_error": left_out.median_abs_error,
             "mean_abs_error": left_out.mean_abs_error,
         },
-        "first_token_rows_mean_abs_error": summarise(first_token).mean_abs_error,
+        "regimes": {kind: asdict(summarise(rows)) for kind, rows in by_regime(points).items()},
         "rows": [
             {
                 "name": p.row.name,
@@ -177,9 +189,10 @@ Written by `steadyflow plan validate --markdown`; a test compares this page with
 
 `decode` and `prefill` rows are tokens per second and GPU; the others are milliseconds. `served` rows pass through a
 queue under the load generator's own concurrency and lengths, because their first-token times hold the wait behind
-other prompts and their token times the passes that fill them; rows of first tokens count only that way. A star marks a
-row that was used to set a constant. Constants come from kernel tables and data sheets; each serving engine adds one
-launch ratio, set on the public rows outside this table (see `plant/presets/engines.py`). Over 1,791 rows of
+other prompts and their token times the passes that fill them; rows of first tokens count only that way, with the two
+numbers of their engine. `fill` is a lone prompt through all stages. A star marks a row that was used to set a constant.
+Constants come from kernel tables and data sheets; each serving engine adds one launch ratio and the two numbers of a
+first token, set on the public rows outside this table (see `plant/presets/engines.py`). Over 1,791 rows of
 that public file, which is not part of this project, the same constants and a one-line queue gave a median error of
 11.6 % and a mean of 15.2 %; most of those rows helped to set the launch ratios. They are its aggregated rows of known
 concurrency up to 256, prompts of a thousand tokens or more and consistent widths, without DeepSeek under TensorRT-LLM,
@@ -193,7 +206,7 @@ def as_markdown(points: list[Prediction]) -> str:
     all_rows, not_fitted, left_out = (
         summarise(points),
         summarise([p for p in points if not p.row.sets]),
-        leave_one_out(points),
+        leave_one_out(without_first_tokens(points)),
     )
     lines = [
         "| rows | n | median abs. error | mean abs. error | bias |",
@@ -202,10 +215,13 @@ def as_markdown(points: list[Prediction]) -> str:
     for name, s in (
         ("all", all_rows),
         ("without starred rows", not_fitted),
-        ("each configuration left out when its launch ratio is set", left_out),
+        ("without first tokens, each configuration left out when its launch ratio is set", left_out),
     ):
         numbers = f"{s.median_abs_error:.1%} | {s.mean_abs_error:.1%} | {s.bias:+.1%}"
         lines.append(f"| {name} | {s.rows} | {numbers} |")
+    for kind, rows in by_regime(points).items():
+        s = summarise(rows)
+        lines.append(f"| {kind} | {s.rows} | {s.median_abs_error:.1%} | {s.mean_abs_error:.1%} | {s.bias:+.1%} |")
     lines += ["", "| measurement | kind | measured | model | error | source |", "|---|---|---:|---:|---:|---|"]
     sources = list(dict.fromkeys(p.row.source for p in points))
     for p in points:

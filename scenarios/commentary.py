@@ -54,7 +54,7 @@ def logger(**context: object) -> FilteringBoundLogger | None:
         render = structlog.processors.JSONRenderer(default=str)
     else:
         render = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=24, sort_keys=False)
-    made: FilteringBoundLogger = structlog.wrap_logger(
+    logger: FilteringBoundLogger = structlog.wrap_logger(
         structlog.WriteLogger(sys.stderr),
         processors=[
             structlog.processors.add_log_level,
@@ -64,7 +64,7 @@ def logger(**context: object) -> FilteringBoundLogger | None:
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
         context_class=dict,
     )
-    return made.bind(**context)
+    return logger.bind(**context)
 
 
 def _checked(variable: str, known: Sequence[str]) -> str:

@@ -288,6 +288,6 @@ class TieredStore:
         }
         if self.caches is not None:
             used["rack_cache"] = (self._cached_bytes, 1)
-        whole = {"contexts": self._contexts.level, "staged_contexts": self._waiting.level}
-        whole |= {"asked_tokens": self._asked_tokens, "cached_tokens": self._cached_tokens}
-        return {"used_bytes": used, **{name: {"": (level, 1)} for name, level in whole.items()}}
+        store_levels = {"contexts": self._contexts.level, "staged_contexts": self._waiting.level}
+        store_levels |= {"asked_tokens": self._asked_tokens, "cached_tokens": self._cached_tokens}
+        return {"used_bytes": used, **{name: {"": (level, 1)} for name, level in store_levels.items()}}

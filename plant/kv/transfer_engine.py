@@ -99,7 +99,7 @@ class TransferEngine:
             other = self._rack_of(source)
             between = [] if other == rack else [*self._ups[other], *self._ups[rack]]
             return [[*self._host(source), *between, *tail]]
-        heads = self._copies(key) if tier == NETWORK else [self._one(key, self.ssd)]
+        heads = self._copies(key) if tier == NETWORK else [self._single_server(key, self.ssd)]
         return [[*head, *self._ups[rack], *tail] for head in heads]
 
     def _write_routes(self, key: int, worker: WorkerId) -> Sequence[Route]:
@@ -117,7 +117,7 @@ class TransferEngine:
         """Return the host link, where what comes in goes through CPU memory."""
         return self._host(worker) if self._spec.placement == "cpu" else []
 
-    def _one(self, key: int, servers: Sequence[LazyLink]) -> Route:
+    def _single_server(self, key: int, servers: Sequence[LazyLink]) -> Route:
         """Return the link of the one server that keeps a context; none where it takes no time."""
         return (servers[mix(key, 0) % len(servers)],) if servers else ()
 
@@ -186,7 +186,7 @@ class TransferEngine:
     def demote(self, key: int, size_bytes: float, end: Callable[[RoutedTransfer], object]) -> RoutedTransfer:
         """Send state from the network tier to an SSD server."""
         self.moved_bytes["demote"] += size_bytes
-        disk = self._one(key, self.ssd)
+        disk = self._single_server(key, self.ssd)
         routes = [[*copy, *disk] for copy in self._copies(key)]
         return RoutedTransfer(self._clock, routes, size_bytes, self._latency_s[SSD], 0.0, end, self._live)
 

@@ -71,16 +71,16 @@ def _mixed(quantization: Config, method: str) -> Precision:
             part = "experts"
         counts[part][str((how or {}).get("quant_algo", "")).lower()] += 1
     rest = "fp8" if '"e4m3"' in method or "mxfp8" in method else "bf16"
-    found = {part: _format(count.most_common(1)[0][0]) if count else rest for part, count in counts.items()}
+    formats = {part: _format(count.most_common(1)[0][0]) if count else rest for part, count in counts.items()}
     if not counts["experts"] and quantization.get("moe_quant_algo"):
-        found["experts"] = _format(str(quantization["moe_quant_algo"]).lower())
+        formats["experts"] = _format(str(quantization["moe_quant_algo"]).lower())
     travelling = {"nvfp4": 0.5625, "fp8": 1.03125, "mxfp4": 1.03125}
     return Precision(
-        dense=found["dense"],
-        experts=found["experts"],
-        attention=found["attention"],
+        dense=formats["dense"],
+        experts=formats["experts"],
+        attention=formats["attention"],
         kv_bytes=_kv_bytes(quantization, 2.0),
-        dispatch_bytes=travelling.get(found["experts"], 2.0),
+        dispatch_bytes=travelling.get(formats["experts"], 2.0),
     )
 
 

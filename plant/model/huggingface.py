@@ -93,7 +93,7 @@ def _unread(config: _Recorded) -> list[str]:
 
 def _first(config: Config, *names: str, default: int | None = None) -> int:
     given = [config.get(name) for name in names]  # all are asked for: some files state one shape twice
-    value = next((one for one in given if one is not None), default)
+    value = next((number for number in given if number is not None), default)
     if value is None:
         raise KeyError(names[0])
     return int(value)

@@ -72,7 +72,7 @@ class PiBacklog:
         self.tau_s = tau_s
         self._q = Mean(tau_s)
         self._I: float | None = None
-        self._said = 0.0
+        self._asked_per_s = 0.0
         self._at_s = 0.0
 
     def act(self, y: AdmissionReading) -> AdmissionCommand:
@@ -86,13 +86,13 @@ class PiBacklog:
             self._I = (stands or 0.0) - u0 - self.Kc * e if known and (stands or 0.0) <= 1.5 * u0 else 0.0
         elif y.at_s > self._at_s:
             dt = min(y.at_s - self._at_s, self.Ti)
-            undone = (stands or 0.0) - self._said if known and self.anti_windup else 0.0
+            undone = (stands or 0.0) - self._asked_per_s if known and self.anti_windup else 0.0
             idle = self.anti_windup and e > 0.0 and y.backlog_turns <= 0.0
             if not idle:
                 self._I += dt / self.Ti * (self.Kc * e + undone)
         self._at_s = max(self._at_s, y.at_s)
-        self._said = u0 + self.Kc * e + self._I
-        return AdmissionCommand(release_per_s=max(0.0, self._said))
+        self._asked_per_s = u0 + self.Kc * e + self._I
+        return AdmissionCommand(release_per_s=max(0.0, self._asked_per_s))
 
     def structure(self, model: TandemModel) -> Smooth:
         """Return u = -Kc (1 + 1 / (Ti s)) q / (1 + tau s) about q = B*."""

@@ -67,11 +67,11 @@ def orchestrator(
         A part cannot be built as its table says; the line names the scenario's file and the key.
     """
     with scenario.blamed():
-        own = with_own_tables(scenario, candidate)
+        resolved = with_own_tables(scenario, candidate)
         hidden_turns = HiddenTurns()
-        source = workloads.source(own, seed, clock, hidden_turns)
-        plant = plants.plant(own, clock, hidden_turns, seed)
-        return joined(own, candidate, seed, clock, sink, source, plant, plant), source
+        source = workloads.source(resolved, seed, clock, hidden_turns)
+        plant = plants.plant(resolved, clock, hidden_turns, seed)
+        return joined(resolved, candidate, seed, clock, sink, source, plant, plant), source
 
 
 def joined(

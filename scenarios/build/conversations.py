@@ -66,7 +66,7 @@ def _prepared(part: GeneratedConversations | TraceConversations, stamp: tuple[in
         corpus, max_context_tokens=part.max_context_tokens, min_requests=part.min_requests, limit=part.limit
     )
     if part.main_stream_only:
-        corpus = replace(corpus, conversations=[_main_stream(one) for one in corpus.conversations])
+        corpus = replace(corpus, conversations=[_main_stream(conversation) for conversation in corpus.conversations])
     played = scripts(corpus, share_prefix=part.share_prefix)
     if not played:
         raise UserError(f"{corpus.name}: holds no conversation")
@@ -91,7 +91,7 @@ def _main_stream(conversation: Conversation) -> Conversation:
 
 
 def _median_prompt(corpus: Corpus) -> float:
-    prompts = [stream.prompt_tokens for one in corpus.conversations for stream in one.streams]
+    prompts = [stream.prompt_tokens for conversation in corpus.conversations for stream in conversation.streams]
     return float(np.median(np.concatenate(prompts)))
 
 

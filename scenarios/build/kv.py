@@ -88,11 +88,11 @@ def _blocks_and_context(scenario: Scenario) -> tuple[int, float]:
     if isinstance(workload, RequestsWorkload):
         return workload.block_tokens, 0.0
     parts = workload.parts.values() if isinstance(workload, MixtureWorkload) else [workload]
-    played = [prepared(one.conversations) for one in parts if isinstance(one, Played | ReplayWorkload)]
-    sizes = sorted({script.block_tokens for one in played for script in one.scripts})
+    played = [prepared(part.conversations) for part in parts if isinstance(part, Played | ReplayWorkload)]
+    sizes = sorted({script.block_tokens for conversations in played for script in conversations.scripts})
     if len(sizes) > 1:
         raise UserError(f"plant.kv: the workload's traces count in blocks of {sizes} tokens; tiers need one size")
-    medians = [one.median_prompt_tokens for one in played]
+    medians = [conversations.median_prompt_tokens for conversations in played]
     return (sizes[0] if sizes else NO_TRACE_BLOCK_TOKENS), max(medians, default=0.0)
 
 

@@ -149,14 +149,14 @@ def measured_facts(scenario: Scenario) -> dict[str, object]:
     facts: dict[str, object] = {}
     if not isinstance(scenario.plant, ClusterPlant):
         return facts
-    for name, one in scenario.plant.configurations.items():
-        if isinstance(one.times, TableTimes):
-            fitted = build_measured_times(one.times, one.role, one.slots or 1)
+    for name, configuration in scenario.plant.configurations.items():
+        if isinstance(configuration.times, TableTimes):
+            fitted = build_measured_times(configuration.times, configuration.role, configuration.slots or 1)
             hulls = {"decode": fitted.decode_hull, "fill": fitted.fill_hull}
             errors = {"decode": fitted.decode_error, "fill": fitted.fill_error}
             facts[name] = {
-                "sha256": dict(read_rows(one.times).sha256),
-                "outside": one.times.outside,
+                "sha256": dict(read_rows(configuration.times).sha256),
+                "outside": configuration.times.outside,
                 "measured": {key: hull.text() for key, hull in hulls.items() if hull is not None},
                 "fit": {key: asdict(error) for key, error in errors.items() if error is not None},
                 "mixed_ratio": fitted.mixed_ratio,

@@ -32,16 +32,16 @@ def check_policy(
     every = Every(period_s=period_s)
     if slot == "routing":
         router_from_file(part)
-        found = routers.check_router(lambda: router_from_file(part))
+        findings = routers.check_router(lambda: router_from_file(part))
     else:
         made_from_file(part, every)
-        found = kit.check(lambda: made_from_file(part, every), cast(Slot, slot))
-    ok = all(finding.ok for finding in found)
+        findings = kit.check(lambda: made_from_file(part, every), cast(Slot, slot))
+    ok = all(finding.ok for finding in findings)
     if as_json:
-        print_json({"law": part.law, "slot": slot, "ok": ok, "findings": {f.question: f.what for f in found}})
+        print_json({"law": part.law, "slot": slot, "ok": ok, "findings": {f.question: f.what for f in findings}})
     else:
         typer.echo(f"{part.law}: a law of the slot {slot}")
-        for finding in found:
+        for finding in findings:
             typer.echo(
                 f"  {'ok  ' if finding.ok else 'FAIL'}  {finding.question}"
                 + (f"\n        {finding.what}" if finding.what else "")

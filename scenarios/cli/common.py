@@ -73,7 +73,7 @@ def print_repairs(scenario: Scenario) -> None:
 
 def print_checks(checks: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     """Print expectations: those that hold in one line, those that fail each in its own."""
-    every = [(name, check) for name, own in checks.items() for check in own]
+    every = [(name, check) for name, candidate_checks in checks.items() for check in candidate_checks]
     failed = [(name, check) for name, check in every if not check["ok"]]
     if every:
         typer.echo(f"expectations: {len(every) - len(failed)} of {len(every)} hold")

@@ -63,43 +63,39 @@ def identify(
     def make() -> Identified:
         return identify_plant(scenario, excitation=stir, hold_s=hold_s)  # type: ignore[arg-type]  # checked above
 
-    found, kept = (make(), False) if fresh else cached(scenario, stir, KEPT, make)
+    fit, kept = (make(), False) if fresh else cached(scenario, stir, KEPT, make)
     if as_json:
-        print_json({**found.to_json(), "kept": kept})
+        print_json({**fit.to_json(), "kept": kept})
     else:
-        _show(found, kept)
+        _show(fit, kept)
 
 
 def _startup(scenario: Scenario, name: str, stir: str, hold_s: float | None, fresh: bool, as_json: bool) -> None:
     def make() -> IdentifiedStartup:
         return identify_startup(scenario, name, excitation=stir, hold_s=hold_s)  # type: ignore[arg-type]  # checked
 
-    found, kept = (make(), False) if fresh else cached_startup(scenario, name, stir, KEPT, make)
+    fit, kept = (make(), False) if fresh else cached_startup(scenario, name, stir, KEPT, make)
     if as_json:
-        print_json({**found.to_json(), "kept": kept})
+        print_json({**fit.to_json(), "kept": kept})
         return
-    typer.echo(f"source       {found.source}{', kept from before' if kept else ''}")
-    typer.echo(
-        f"pool         {found.configuration}, stirred between {found.low_workers} and {found.high_workers} workers"
-    )
-    typer.echo(f"gain         {found.gain_ratio:.4g} +- {found.gain_ci_ratio:.2g} ready workers for one wanted")
-    up = _spread(found.delay_s, found.delay_ci_s), _spread(found.dead_time_s, found.dead_time_ci_s)
-    typer.echo(f"starting     {up[0]} in all: dead time {up[1]}, lag {_spread(found.tau_s, found.tau_ci_s)}")
+    typer.echo(f"source       {fit.source}{', kept from before' if kept else ''}")
+    typer.echo(f"pool         {fit.configuration}, stirred between {fit.low_workers} and {fit.high_workers} workers")
+    typer.echo(f"gain         {fit.gain_ratio:.4g} +- {fit.gain_ci_ratio:.2g} ready workers for one wanted")
+    up = _spread(fit.delay_s, fit.delay_ci_s), _spread(fit.dead_time_s, fit.dead_time_ci_s)
+    typer.echo(f"starting     {up[0]} in all: dead time {up[1]}, lag {_spread(fit.tau_s, fit.tau_ci_s)}")
     down = (
-        _spread(found.down_delay_s, found.down_delay_ci_s),
-        _spread(found.down_dead_time_s, found.down_dead_time_ci_s),
+        _spread(fit.down_delay_s, fit.down_delay_ci_s),
+        _spread(fit.down_dead_time_s, fit.down_dead_time_ci_s),
     )
-    typer.echo(
-        f"winding down {down[0]} in all: dead time {down[1]}, lag {_spread(found.down_tau_s, found.down_tau_ci_s)}"
-    )
-    white = "white" if found.white else "not white (turns that end one by one, or starts that differ)"
-    typer.echo(f"explained    {found.explained_ratio:.1%}; residual {white}")
-    if found.declared_s is None:
+    typer.echo(f"winding down {down[0]} in all: dead time {down[1]}, lag {_spread(fit.down_tau_s, fit.down_tau_ci_s)}")
+    white = "white" if fit.white else "not white (turns that end one by one, or starts that differ)"
+    typer.echo(f"explained    {fit.explained_ratio:.1%}; residual {white}")
+    if fit.declared_s is None:
         typer.echo("declared     nothing: the plant draws its starts; analyze uses what is identified here")
     else:
-        typer.echo(f"declared     a start takes {found.declared_s:.4g} s according to the plant; analyze uses that")
-    if found.ultimate_period_s is not None:
-        typer.echo(f"ultimate     period {found.ultimate_period_s:.4g} s")
+        typer.echo(f"declared     a start takes {fit.declared_s:.4g} s according to the plant; analyze uses that")
+    if fit.ultimate_period_s is not None:
+        typer.echo(f"ultimate     period {fit.ultimate_period_s:.4g} s")
 
 
 def _spread(value_s: float, half_s: float) -> str:
@@ -107,15 +103,15 @@ def _spread(value_s: float, half_s: float) -> str:
     return f"{0.0 if abs(value_s) < 1e-6 else value_s:.4g} +- {half_s:.2g} s"
 
 
-def _show(found: Identified, kept: bool) -> None:
-    typer.echo(f"source       {found.source}{', kept from before' if kept else ''}")
-    typer.echo(f"full pool    {found.slots:g} slots, {found.full_per_s:.4g} turns/s")
-    if found.open_per_s is not None:
-        typer.echo(f"open door    brings {found.open_per_s:.4g} turns/s to the pool")
-    typer.echo(f"gain         {_spread(found.gain_s, found.gain_ci_s)} (busy slots per turn/s)")
-    typer.echo(f"lag          {_spread(found.tau_s, found.tau_ci_s)}")
-    typer.echo(f"dead time    {_spread(found.dead_time_s, found.dead_time_ci_s)}")
-    white = "white" if found.white else "not white (more dynamics than one lag, or counting noise of the pool)"
-    typer.echo(f"explained    {found.explained_ratio:.1%}; residual {white}")
-    if found.ultimate_period_s is not None:
-        typer.echo(f"ultimate     gain {found.ultimate_gain_per_s:.4g} /s, period {found.ultimate_period_s:.4g} s")
+def _show(fit: Identified, kept: bool) -> None:
+    typer.echo(f"source       {fit.source}{', kept from before' if kept else ''}")
+    typer.echo(f"full pool    {fit.slots:g} slots, {fit.full_per_s:.4g} turns/s")
+    if fit.open_per_s is not None:
+        typer.echo(f"open gate    brings {fit.open_per_s:.4g} turns/s to the pool")
+    typer.echo(f"gain         {_spread(fit.gain_s, fit.gain_ci_s)} (busy slots per turn/s)")
+    typer.echo(f"lag          {_spread(fit.tau_s, fit.tau_ci_s)}")
+    typer.echo(f"dead time    {_spread(fit.dead_time_s, fit.dead_time_ci_s)}")
+    white = "white" if fit.white else "not white (more dynamics than one lag, or counting noise of the pool)"
+    typer.echo(f"explained    {fit.explained_ratio:.1%}; residual {white}")
+    if fit.ultimate_period_s is not None:
+        typer.echo(f"ultimate     gain {fit.ultimate_gain_per_s:.4g} /s, period {fit.ultimate_period_s:.4g} s")

@@ -20,11 +20,11 @@ def list_scenarios(
 
     Example: steadyflow list
     """
-    found = {name: load(path) for name, path in library().items()}
+    scenarios = {name: load(path) for name, path in library().items()}
     if as_json:
         rows = {
             name: {"title": s.title, "question": s.question, "candidates": [c.name for c in s.candidates]}
-            for name, s in found.items()
+            for name, s in scenarios.items()
         }
         typer.echo(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
         return
@@ -32,6 +32,6 @@ def list_scenarios(
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, leading=1)
     for heading in ("name", "question", "candidates"):
         table.add_column(heading, no_wrap=heading != "question")  # names are there to be copied
-    for name, scenario in found.items():
+    for name, scenario in scenarios.items():
         table.add_row(name, scenario.question, "\n".join(c.name for c in scenario.candidates))
     terminal().print(table)

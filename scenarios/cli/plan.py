@@ -116,14 +116,14 @@ def _frontiers(
     from scenarios.plan.frontier import as_json as plain
     from scenarios.plan.frontier import plan_frontier
 
-    found = []
+    frontiers = []
     for machine in machines:
         for question in questions:
             try:
-                found.append(plan_frontier(model, machine, engine, question))
+                frontiers.append(plan_frontier(model, machine, engine, question))
             except PlacementError as problem:
                 raise UserError(str(problem)) from problem
-    for frontier in found:
+    for frontier in frontiers:
         if not frontier.points:
             reasons = "; ".join(sorted(frontier.refusal_examples.values())[:2]) or "no width in --gpus was tried"
             if frontier.cloud:  # something fits, and all of it is too slow
@@ -134,10 +134,10 @@ def _frontiers(
                 + reasons
             )
     if as_json:
-        rows = [plain(frontier) for frontier in found]
+        rows = [plain(frontier) for frontier in frontiers]
         print_json(rows[0] if len(rows) == 1 else {"frontiers": rows})
     else:
-        for frontier in found:
+        for frontier in frontiers:
             print_frontier(frontier)
     if out is not None:
         from scenarios.plan.figures import frontier_charts
@@ -145,7 +145,7 @@ def _frontiers(
         names = ", ".join(machine.name for machine in machines)
         lead = f"Placements on {names}, {questions[0].gpus.start} to {questions[0].gpus.stop - 1} GPUs a worker. "
         lead += "A model of hardware and software, not a measurement."
-        write_page(out, f"{model.name}: frontiers", lead, frontier_charts(found))
+        write_page(out, f"{model.name}: frontiers", lead, frontier_charts(frontiers))
 
 
 def _explain(

@@ -94,10 +94,10 @@ def _print_bars(slices: Any, kind: str) -> None:
     from scenarios.plan.explain import layer_bars
 
     bars = layer_bars(slices, kind)
-    whole = bars[-1].start_s + bars[-1].seconds
-    typer.echo(f"{kind} layer, {whole * 1e6:.1f} us:")
+    layer_s = bars[-1].start_s + bars[-1].seconds
+    typer.echo(f"{kind} layer, {layer_s * 1e6:.1f} us:")
     for bar in bars:
-        start, end = (round(at_s / whole * LAYER_WIDTH) for at_s in (bar.start_s, bar.start_s + bar.seconds))
+        start, end = (round(at_s / layer_s * LAYER_WIDTH) for at_s in (bar.start_s, bar.start_s + bar.seconds))
         typer.echo(f"  {bar.name:20s}{' ' * start}{'█' * max(end - start, 1)} {bar.seconds * 1e6:.1f}")
 
 

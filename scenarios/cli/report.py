@@ -56,11 +56,11 @@ def report(
 
 def _refuse_other_scenarios(loaded: Mapping[Path, RunData]) -> None:
     """Raise where runs are not of one scenario: their curves could not be compared."""
-    (first, one), *others = loaded.items()
+    (first, run), *others = loaded.items()
     for folder, other in others:
-        if other.title != one.title:
+        if other.title != run.title:
             raise UserError(
-                f"{folder}: of another scenario ({other.title!r}) than {first} ({one.title!r}); "
+                f"{folder}: of another scenario ({other.title!r}) than {first} ({run.title!r}); "
                 "a page overlays runs of one scenario: name those, or report each alone"
             )
 
@@ -77,5 +77,5 @@ def _with_theory(run: RunData, folder: Path) -> RunData:
 
 def _place(run: RunData) -> int:
     """Return the candidate's place in its scenario: a page reads in that order, whatever the folders are called."""
-    names = [one.get("name") for one in tomllib.loads(run.scenario_toml).get("candidates", [])]
+    names = [table.get("name") for table in tomllib.loads(run.scenario_toml).get("candidates", [])]
     return names.index(run.candidate) if run.candidate in names else len(names)

@@ -53,7 +53,7 @@ def run(
     if trace is not None:
         scenario = with_trace(scenario, trace)
         print_repairs(scenario)
-    names = [one.name for one in scenario.candidates]
+    names = [candidate.name for candidate in scenario.candidates]
     if candidate is not None and candidate not in names:
         raise UserError(
             f"{find(file).name}: no candidate {candidate}{nearest(candidate, names)}; there are {', '.join(names)}"

@@ -45,8 +45,10 @@ class Comparison:
     def by_candidate(self) -> dict[str, Summary]:
         """Return each candidate's summary: of its run, or joined over the seeds with intervals."""
         return {
-            name: own[0] if len(own) == 1 else {**joined(own), "candidate": name, "theory": own[0].get("theory")}
-            for name, own in self.summaries.items()
+            name: summaries[0]
+            if len(summaries) == 1
+            else {**joined(summaries), "candidate": name, "theory": summaries[0].get("theory")}
+            for name, summaries in self.summaries.items()
         }
 
     def to_json(self) -> dict[str, Any]:

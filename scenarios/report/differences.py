@@ -30,10 +30,11 @@ def difference_rows(summaries: Mapping[str, Sequence[Mapping[str, Any]]]) -> tup
         By candidate, one a seed; the same seeds in the same order for each.
     """
     (first, base), *others = summaries.items()
-    found = {name: differences(own, base) for name, own in others}
-    used = [row for row in SHOWN if any(row[0] in each for each in found.values())]
+    differences_by_name = {name: differences(summaries, base) for name, summaries in others}
+    used = [row for row in SHOWN if any(row[0] in each for each in differences_by_name.values())]
     lines = [
-        [name, *(_cell(each.get(path), factor, unit) for path, _, factor, unit in used)] for name, each in found.items()
+        [name, *(_cell(each.get(path), factor, unit) for path, _, factor, unit in used)]
+        for name, each in differences_by_name.items()
     ]
     return [f"minus {first}", *(heading for _, heading, _, _ in used)], lines
 

@@ -25,10 +25,10 @@ HOW = (
 def top(runs: Sequence[Shown]) -> str:
     """Return the title, the question, the answer in a sentence and the tables, as HTML."""
     first = runs[0].run
-    said = answer([s.summary for s in runs], [s.name for s in runs])
+    headline = answer([s.summary for s in runs], [s.name for s in runs])
     return (
         f"<header><h1>{escape(first.title or first.candidate)}</h1>"
-        f'<p class="question">{escape(first.question)}</p><p id="answer">{_unbroken(said)}</p></header>'
+        f'<p class="question">{escape(first.question)}</p><p id="answer">{_unbroken(headline)}</p></header>'
         f"{_verdicts(runs)}{_by_signal(runs)}"
     )
 

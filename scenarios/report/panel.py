@@ -60,7 +60,10 @@ def shown(runs: Sequence[RunData], joined: Sequence[Mapping[str, Any]] | None = 
     if len(set(names)) < len(names):
         names = [f"{run.candidate} ({number})" for number, run in enumerate(runs, 1)]
     every = joined if joined is not None else tuple(None for _ in runs)
-    return [Shown(run, look(number, name), own) for number, (run, name, own) in enumerate(zip(runs, names, every))]
+    return [
+        Shown(run, look(number, name), summaries)
+        for number, (run, name, summaries) in enumerate(zip(runs, names, every))
+    ]
 
 
 def frame(rows: int = 1, cols: int = 1, *, height: int = 300, **options: Any) -> Any:  # plotly publishes no types

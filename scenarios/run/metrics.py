@@ -180,7 +180,11 @@ def goodput(turns: pd.DataFrame, window_s: Window, objectives: Mapping[str, Obje
     a class without an objective do not count; where no turn has one, there is no goodput.
     """
     span = window_s[1] - window_s[0]
-    promised = {name: one for name, one in objectives.items() if (one.ttft_s, one.tpot_s) != (None, None)}
+    promised = {
+        name: objective
+        for name, objective in objectives.items()
+        if (objective.ttft_s, objective.tpot_s) != (None, None)
+    }
     if not len(turns) or span <= 0 or not promised:
         return {"ratio": None, "turns_per_s": None}
     counted = np.zeros(len(turns), dtype=bool)

@@ -128,7 +128,7 @@ class RunFolder:
             self._part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         self._raw = (self._part / "events.jsonl.zst").open("wb")
         self._events = zstandard.ZstdCompressor(level=6).stream_writer(self._raw)
-        self._whole = False
+        self._complete = False
 
     def __enter__(self) -> RunFolder:
         return self
@@ -197,12 +197,12 @@ class RunFolder:
                 (self._part / name).write_bytes(content)
             self._part.chmod(0o755)
             self._part.rename(self.path)
-        self._whole = True
+        self._complete = True
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._whole:
+        if self._complete:
             return
         with suppress(OSError, pa.ArrowException):  # what could not be written cannot be closed either
             self._close()
@@ -240,8 +240,8 @@ def _curves(verdicts: Mapping[str, SignalVerdict]) -> Any:  # pyarrow publishes 
             parts.append(pd.DataFrame({"signal": signal, "curve": curve, "x": np.asarray(x), "y": np.asarray(y)}))
     if not parts:
         return CURVE_SCHEMA.empty_table()
-    whole = pd.concat(parts, ignore_index=True)
-    return _table({name: whole[name].to_numpy() for name in CURVE_SCHEMA.names}, CURVE_SCHEMA)
+    curves = pd.concat(parts, ignore_index=True)
+    return _table({name: curves[name].to_numpy() for name in CURVE_SCHEMA.names}, CURVE_SCHEMA)
 
 
 def write(path: Path, data: RunData) -> None:

@@ -83,8 +83,8 @@ def _find_tables(raw: Raw, folder: Path) -> None:
     """Let the files of `times` be looked up from the scenario's folder; the resolved scenario names them in full."""
     plant = raw.get("plant")
     configurations = plant.get("configurations") if isinstance(plant, dict) else None
-    for one in configurations.values() if isinstance(configurations, dict) else ():
-        times = one.get("times") if isinstance(one, dict) else None
+    for configuration in configurations.values() if isinstance(configurations, dict) else ():
+        times = configuration.get("times") if isinstance(configuration, dict) else None
         if isinstance(times, dict) and times.get("kind") == "table":
             for key in times.keys() & {"file", "fills"}:
                 times[key] = str((folder / str(times[key])).resolve())

@@ -113,8 +113,12 @@ class Configuration(ScenarioTable):
     def _serves_in_some_time(self) -> Configuration:
         if self.times is None and self.role is not Role.IDLE:
             raise ValueError("times is missing: only the role idle serves nothing")
-        one, steps = self.times, self.role in DECODES
-        if steps and isinstance(one, LinearTimesPart) and one.base_s == one.per_sequence_s == one.per_kv_token_s == 0.0:
+        times, steps = self.times, self.role in DECODES
+        if (
+            steps
+            and isinstance(times, LinearTimesPart)
+            and times.base_s == times.per_sequence_s == times.per_kv_token_s == 0.0
+        ):
             raise ValueError("times: a step would take no time; give base_s, per_sequence_s or per_kv_token_s")
         return self
 

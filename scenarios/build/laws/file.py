@@ -90,7 +90,7 @@ def slot_of(law: type[Any], part: FileLaw) -> str:
     )
 
 
-def _made(part: FileLaw, *args: Any) -> Any:
+def _construct(part: FileLaw, *args: Any) -> Any:
     law = class_of(part)
     parameters: Mapping[str, Any] = part.parameters
     try:
@@ -101,12 +101,12 @@ def _made(part: FileLaw, *args: Any) -> Any:
 
 def made_from_file(part: FileLaw, every: Every) -> Law:
     """Return the user's law, made as `Class(cadence, **parameters)`."""
-    return cast(Law, _made(part, every))
+    return cast(Law, _construct(part, every))
 
 
 def router_from_file(part: FileLaw) -> Router:
     """Return the user's router, made as `Class(**parameters)`."""
-    return cast(Router, _made(part))
+    return cast(Router, _construct(part))
 
 
 def with_policy_file(scenario: Scenario, text: str) -> tuple[Scenario, str]:

@@ -39,17 +39,17 @@ def panel(runs: Sequence[Shown]) -> Panel | None:
 
 
 def _by_class(s: Shown) -> Mapping[str, Any]:  # JSON
-    found: Mapping[str, Any] = s.run.summary.get("by_class") or {}
-    return found
+    by_class: Mapping[str, Any] = s.run.summary.get("by_class") or {}
+    return by_class
 
 
 def _bars(figure: Any, s: Shown, classes: Sequence[str], kind: str, col: int, shift: float) -> None:  # as plotly
     x: list[float | None] = []
     y: list[float | None] = []
     for row, name in enumerate(classes):
-        found = _by_class(s).get(name, {}).get("latency", {}).get(kind, {})
-        if found.get("p50") and found.get("p99"):
-            x += [found["p50"], found["p99"], None]
+        percentiles = _by_class(s).get(name, {}).get("latency", {}).get(kind, {})
+        if percentiles.get("p50") and percentiles.get("p99"):
+            x += [percentiles["p50"], percentiles["p99"], None]
             y += [row - shift, row - shift, None]
     figure.add_trace(
         go.Scatter(
@@ -89,7 +89,7 @@ def _title(runs: Sequence[Shown], classes: Sequence[str]) -> str:
     ]
     if not shares:
         return "By class: no turn ended in the window"
-    share, name, _, tail = min(shares, key=lambda found: found[0])
+    share, name, _, tail = min(shares, key=lambda percentiles: percentiles[0])
     equal = [s for other, of, s, late in shares if (percent(other), of, late) == (percent(share), name, tail)]
     return (
         f"By class: {name} fares worst, under {listed(equal)}: "

@@ -21,16 +21,16 @@ STRETCHES, FEWEST = 140, 20
 
 def over_time(run: RunData) -> tuple[Floats, Floats, Floats]:
     """Return (middle of the stretch in s, p50, p99) of whole turns by when they ended; NaN with too few turns."""
-    whole, at = turn_latencies(run.turns)["e2e_s"], run.turns["ended_s"].to_numpy(dtype=float)
-    known = ~np.isnan(whole) & ~np.isnan(at)
+    latency_s, at = turn_latencies(run.turns)["e2e_s"], run.turns["ended_s"].to_numpy(dtype=float)
+    known = ~np.isnan(latency_s) & ~np.isnan(at)
     edges = np.linspace(0.0, run.window_s[1], STRETCHES + 1)
     order = np.argsort(at[known], kind="stable")
     cuts = np.searchsorted(at[known][order], edges)
-    found = np.full((STRETCHES, 2), np.nan)
+    percentiles_s = np.full((STRETCHES, 2), np.nan)
     for i, (begin, end) in enumerate(pairwise(cuts.tolist())):
         if end - begin >= FEWEST:
-            found[i] = np.quantile(whole[known][order][begin:end], [0.5, 0.99])
-    return (edges[:-1] + edges[1:]) / 2, found[:, 0], found[:, 1]
+            percentiles_s[i] = np.quantile(latency_s[known][order][begin:end], [0.5, 0.99])
+    return (edges[:-1] + edges[1:]) / 2, percentiles_s[:, 0], percentiles_s[:, 1]
 
 
 def panel(runs: Sequence[Shown]) -> Panel | None:

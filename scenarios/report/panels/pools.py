@@ -15,8 +15,8 @@ GROUP = "The cluster"
 
 def _pools(runs: Sequence[Shown], field: str) -> list[str]:
     pattern = re.compile(rf"^(pool\.(.+)\.{field})(_mean)?$")
-    found = [m.group(1) for s in runs for name in s.run.signals if (m := pattern.match(str(name)))]
-    return [name for name in dict.fromkeys(found) if any(_speaks(s, name) for s in runs)]
+    pool_names = [m.group(1) for s in runs for name in s.run.signals if (m := pattern.match(str(name)))]
+    return [name for name in dict.fromkeys(pool_names) if any(_speaks(s, name) for s in runs)]
 
 
 def _speaks(s: Shown, name: str) -> bool:

@@ -142,13 +142,13 @@ def _mark(figure: Any, s: Shown, verdict: SignalVerdict, col: int, x: Floats, y:
 
 
 def _title(runs: Sequence[Shown]) -> str:
-    found = []
+    repeats = []
     for s in runs:
         verdict = s.run.verdicts.get("decode_occupancy_ratio")
         if verdict is not None and len(verdict.acf) and verdict.period_s and verdict.verdict in REPEATS:
             height = float(np.interp(verdict.period_s, verdict.acf_lags_s, verdict.acf))
-            found.append(f"after {seconds(verdict.period_s)} {s.name} looks like itself again ({height:.2f})")
-    return "Autocorrelation: " + ("; ".join(found[:2]) or "no candidate's occupancy repeats itself")
+            repeats.append(f"after {seconds(verdict.period_s)} {s.name} looks like itself again ({height:.2f})")
+    return "Autocorrelation: " + ("; ".join(repeats[:2]) or "no candidate's occupancy repeats itself")
 
 
 def _peaks(runs: Sequence[Shown]) -> list[str]:

@@ -80,7 +80,7 @@ def _apart(runs: Sequence[Shown]) -> Sequence[Shown]:
 def _phrases(runs: Sequence[Shown]) -> Iterator[str]:
     holdings = {s.name: _holdings(s) for s in runs}
     for text in dict.fromkeys(holdings[s.name] for s in _apart(runs)):
-        equal = [name for name, own in holdings.items() if own == text]
+        equal = [name for name, other_text in holdings.items() if other_text == text]
         if not text:
             yield f"{listed(equal)} recorded nothing in the window"
         else:

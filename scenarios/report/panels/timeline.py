@@ -37,21 +37,23 @@ def strips(run: RunData) -> tuple[list[Strip], tuple[float, float]]:
     first, last = run.window_s
     stays = (run.turns["ended_s"] - run.turns["joined_s"]).dropna()
     until = min(last, first + STAYS * float(stays.median())) if len(stays) else last
-    found = []
+    strips = []
     for role, (column, begins, ends) in ROLES.items():
-        own = run.turns[(run.turns[column] >= 0) & run.turns[begins].notna()]
-        own = own[(own[begins] < until) & ~(own[ends] < first)].sort_values([begins, "turn_id"], kind="stable")
-        begin = own[begins].to_numpy(dtype=float).clip(first)
-        end = own[ends].fillna(last).to_numpy(dtype=float).clip(max=until)
-        workers = own[column].to_numpy()
+        active = run.turns[(run.turns[column] >= 0) & run.turns[begins].notna()]
+        active = active[(active[begins] < until) & ~(active[ends] < first)].sort_values(
+            [begins, "turn_id"], kind="stable"
+        )
+        begin = active[begins].to_numpy(dtype=float).clip(first)
+        end = active[ends].fillna(last).to_numpy(dtype=float).clip(max=until)
+        workers = active[column].to_numpy()
         loads = [(float((end - begin)[workers == w].sum()), int(w)) for w in np.unique(workers)]
         for _, worker in sorted({max(loads), min(loads)}, reverse=True) if loads else ():
             mine = workers == worker
             lane = lanes(begin[mine], end[mine])
             depth = int(lane.max()) + 1
             kept = lane < LANES
-            found.append(Strip(role, worker, begin[mine][kept], end[mine][kept], lane[kept], depth))
-    return found, (first, until)
+            strips.append(Strip(role, worker, begin[mine][kept], end[mine][kept], lane[kept], depth))
+    return strips, (first, until)
 
 
 def panel(runs: Sequence[Shown]) -> Panel | None:
@@ -60,7 +62,7 @@ def panel(runs: Sequence[Shown]) -> Panel | None:
     if not several:
         return None
     drawn = [(s, *strips(s.run)) for s in several]
-    heights = [sum(_height(strip) for strip in found) for _, found, _ in drawn]
+    heights = [sum(_height(strip) for strip in strips) for _, strips, _ in drawn]
     figure = frame(
         len(drawn),
         height=70 + sum(30 + 7 * height for height in heights),
@@ -68,15 +70,15 @@ def panel(runs: Sequence[Shown]) -> Panel | None:
         subplot_titles=[s.name for s in several],
         vertical_spacing=min(0.06, 0.3 / len(drawn)),
     )
-    for row, (s, found, stretch) in enumerate(drawn, 1):
-        _draw(figure, s, found, row)
+    for row, (s, strips, stretch) in enumerate(drawn, 1):
+        _draw(figure, s, strips, row)
         figure.update_xaxes(range=list(stretch), row=row, col=1)
     figure.update_layout(hovermode="closest", margin_l=130)
     figure.update_annotations(x=0, xanchor="left")
     figure.update_xaxes(title_text="time (s)", row=len(drawn), col=1)
     return Panel(
         div="panel-timeline",
-        title="Worker timeline: " + "; ".join(_phrase(s, found) for s, found, _ in drawn[:2]),
+        title="Worker timeline: " + "; ".join(_phrase(s, strips) for s, strips, _ in drawn[:2]),
         note="The busiest and the idlest worker of each kind at the start of the judged window; a bar is a turn, a gap "
         f"an idle slot. Up to {LANES} turns at once are drawn; the label counts all.",
         figure=figure,
@@ -89,9 +91,9 @@ def _height(strip: Strip) -> int:
     return max(min(strip.depth, LANES) + 2, 6)
 
 
-def _draw(figure: Any, s: Shown, found: Sequence[Strip], row: int) -> None:  # plotly publishes no types
+def _draw(figure: Any, s: Shown, strips: Sequence[Strip], row: int) -> None:  # plotly publishes no types
     base, ticks, texts = 0, [], []
-    for strip in found:
+    for strip in strips:
         gap = np.full(len(strip.begins), np.nan)
         figure.add_trace(
             go.Scatter(
@@ -113,8 +115,8 @@ def _draw(figure: Any, s: Shown, found: Sequence[Strip], row: int) -> None:  # p
     figure.update_yaxes(tickvals=ticks, ticktext=texts, range=[base - 1, -1], showgrid=False, row=row, col=1)
 
 
-def _phrase(s: Shown, found: Sequence[Strip]) -> str:
-    depths = [strip.depth for strip in found if strip.role == "decode"] or [strip.depth for strip in found]
+def _phrase(s: Shown, strips: Sequence[Strip]) -> str:
+    depths = [strip.depth for strip in strips if strip.role == "decode"] or [strip.depth for strip in strips]
     if not depths:
         return f"{s.name} has no turn in this stretch"
     if min(depths) == max(depths):

@@ -88,14 +88,14 @@ def _on_a_flow(scenario: ScenarioContents) -> Found:
 
 
 def _on_workers(scenario: ScenarioContents, plant: ClusterPlant) -> Found:
-    if all(one.role is not Role.DECODE for one in plant.configurations.values()):
+    if all(configuration.role is not Role.DECODE for configuration in plant.configurations.values()):
         why = "no configuration has the role decode, and an aggregated worker fills into its own batch"
         yield from _stated("ready", scenario.ready, why)
         for candidate in scenario.candidates:
             if candidate.ready is not None:
                 yield from _stated(f"candidates.{candidate.name}.ready", candidate.ready, why)
-    for name, one in plant.configurations.items():
-        if one.swap_bytes_per_s is not None and one.preemption != "swap":
+    for name, configuration in plant.configurations.items():
+        if configuration.swap_bytes_per_s is not None and configuration.preemption != "swap":
             yield f"plant.configurations.{name}.swap_bytes_per_s", 'it needs preemption = "swap"'
     end_s = scenario.horizon_s + scenario.drain_s
     for number, fault in enumerate(plant.faults):

@@ -8,7 +8,10 @@ from scenarios.schema.workloads import Synthetic
 
 def refuse_migration_of_recorded_turns(scenario: ScenarioContents) -> None:
     """Raise ValueError where turns in recorded time would have to move with their state."""
-    limits = [scenario.reconfigure, *(one.reconfigure for one in scenario.candidates if one.reconfigure is not None)]
+    limits = [
+        scenario.reconfigure,
+        *(candidate.reconfigure for candidate in scenario.candidates if candidate.reconfigure is not None),
+    ]
     name = scenario.replaying()
     if name is not None and any(part.drain == "migrate" for part in limits):
         raise ValueError(

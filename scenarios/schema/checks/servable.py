@@ -29,7 +29,9 @@ def refuse_unable_plant(scenario: ScenarioContents) -> None:
         roles = {plant.configurations[name].role for name in begun | _moved(scenario, candidate, plant, begun)}
         for roles_of_verb, verb in ((FILLS, "fill"), (DECODES, "decode")):
             if roles.isdisjoint(roles_of_verb):
-                fit = [name for name, one in plant.configurations.items() if one.role in roles_of_verb]
+                fit = [
+                    name for name, configuration in plant.configurations.items() if configuration.role in roles_of_verb
+                ]
                 why = _why(candidate, fit)
                 raise ValueError(
                     f"{place}: no worker could ever {verb} a turn: {why}; the role {verb} or aggregated would do"

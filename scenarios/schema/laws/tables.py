@@ -61,13 +61,15 @@ def _as_table(hint: Any) -> Any:  # Any: a type expression
         return table_of(hint)
     inner = get_args(hint)
     if get_origin(hint) in (Union, UnionType):
-        tables = [_as_table(one) for one in inner if one is not NoneType]
+        tables = [_as_table(argument) for argument in inner if argument is not NoneType]
         choice = reduce(or_, tables)
-        if len(tables) > 1 and all(isinstance(one, type) and issubclass(one, DerivedTable) for one in tables):
+        if len(tables) > 1 and all(
+            isinstance(argument, type) and issubclass(argument, DerivedTable) for argument in tables
+        ):
             choice = Annotated[choice, Field(discriminator="kind")]
         return choice | None if NoneType in inner else choice
     if get_origin(hint) is tuple:
-        return GenericAlias(tuple, tuple(one if one is ... else _as_table(one) for one in inner))
+        return GenericAlias(tuple, tuple(argument if argument is ... else _as_table(argument) for argument in inner))
     if get_origin(hint) is Annotated:
         return getitem(Annotated, (_as_table(inner[0]), *inner[1:]))
     return hint

@@ -32,7 +32,7 @@ class Strip(NamedTuple):
     depth: int
 
 
-def strips(run: RunData) -> tuple[list[Strip], tuple[float, float]]:
+def worker_strips(run: RunData) -> tuple[list[Strip], tuple[float, float]]:
     """Return the busiest and the idlest worker of each role, and the stretch of time shown."""
     first, last = run.window_s
     stays = (run.turns["ended_s"] - run.turns["joined_s"]).dropna()
@@ -61,7 +61,7 @@ def panel(runs: Sequence[Shown]) -> Panel | None:
     several = [s for s in runs if any(s.run.turns[column].nunique() > 2 for column, _, _ in ROLES.values())]
     if not several:
         return None
-    drawn = [(s, *strips(s.run)) for s in several]
+    drawn = [(s, *worker_strips(s.run)) for s in several]
     heights = [sum(_height(strip) for strip in strips) for _, strips, _ in drawn]
     figure = frame(
         len(drawn),

@@ -24,7 +24,7 @@ from scenarios.report import perfetto
 from scenarios.report.numbers import percent, rows, seconds
 from scenarios.report.panel import shown
 from scenarios.report.panels.repetition import by_period
-from scenarios.report.panels.timeline import LANES, strips
+from scenarios.report.panels.timeline import LANES, worker_strips
 from scenarios.report.table import BAD, GOOD, MIXED, tone, verdict_table
 from scenarios.run.figures import DASHES, PALETTE, look, thin
 from scenarios.run.record import RunData, write
@@ -242,7 +242,7 @@ def test_cluster_panels_appear_only_with_their_data(html: str) -> None:
 
 def test_the_timeline_draws_the_turns_of_its_workers() -> None:
     run = fake_run(cluster=True, horizon_s=150.0)
-    found, (first, until) = strips(run)
+    found, (first, until) = worker_strips(run)
     assert {strip.role for strip in found} == {"fill", "decode"}
     for strip in found:
         assert np.all(strip.begins >= first)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from plant.model.balance import RankLoads, popularity
 from plant.model.kernels import MATH_J_PER_FLOP, Array, Cost, Machine, soft2
 from plant.model.precision import Format
 
@@ -22,12 +23,7 @@ def distinct_experts(experts: int, per_token: int, tokens: Array, skew: float = 
     if skew <= 0.0:
         miss: float = math.log1p(-per_token / experts)
         return -experts * np.expm1(tokens * miss)
-    ranks = np.arange(1, experts + 1, dtype=float) ** -skew
-    share = np.minimum(per_token * ranks / ranks.sum(), 0.999999)
-    for _ in range(20):
-        free = share < 0.999999
-        spare = per_token - share[~free].sum()
-        share[free] = np.minimum(spare * ranks[free] / ranks[free].sum(), 0.999999)
+    share = popularity(experts, per_token, skew)
     knots = np.geomspace(0.25, 65_536.0, 256)
     table = (-np.expm1(knots[:, None] * np.log1p(-share))).sum(axis=1)
     return np.asarray(np.interp(np.log(np.maximum(tokens, 0.25)), np.log(knots), table), dtype=float)
@@ -44,17 +40,20 @@ def routed_experts(
     fmt: Format,
     tokens: Array,
     hot_ratio: float,
-    skew: float,
+    loads: RankLoads | None = None,
     matrices: int = 3,
 ) -> Cost:
     """Return sort, permute and the grouped products of the experts that one of `groups` ranks holds.
 
     A rank's `assigned` rows fall on `distinct` experts; each expert's rows are padded to whole tiles, half a tile of
-    waste on average, and the busiest rank has `hot_ratio` of the mean.
+    waste on average, and the busiest rank has `hot_ratio` of the mean, or what `loads` makes it where that is more.
     """
     hardware = machine.hardware
     assigned = tokens * (per_token / groups)
-    distinct = distinct_experts(experts, per_token, tokens, skew) / groups
+    if loads is None:
+        distinct = distinct_experts(experts, per_token, tokens) / groups
+    else:
+        distinct, hot_ratio = loads.distinct(tokens), max(hot_ratio, loads.load_ratio)
     distinct = np.maximum(distinct, np.minimum(assigned, 1.0))
     weights = float(matrices) * width * inner
     per_expert = assigned / np.maximum(distinct, 1e-12)

@@ -20,6 +20,7 @@ from plant.model.attention import (
 )
 from plant.model.attention_ffn import remote_experts
 from plant.model.attention_kernels import compressed_core, grouped_core, latent_decode, latent_fill, linear_core
+from plant.model.balance import rank_loads
 from plant.model.expert_kernels import routed_experts
 from plant.model.kernels import Array, Cost, Machine, elementwise, feed_forward, gemm
 from plant.model.moe import Model
@@ -183,9 +184,20 @@ def expert_layer_operations(setting: Setting, fill: bool, tokens: Array) -> Iter
 def routed_operations(setting: Setting, fill: bool, tokens: Array) -> Iterator[Operation]:
     """Yield dispatch, the routed experts, and combine."""
     model, machine, place, precision = setting.model, setting.machine, setting.place, setting.precision
+    loads = None
+    if not place.even or model.experts % place.expert_groups:
+        loads = rank_loads(
+            model.experts,
+            model.experts_per_token,
+            place.expert_groups,
+            place.redundant_experts,
+            place.skew,
+            place.balanced,
+        )
     out, back = dispatch_combine(
         machine,
         place,
+        copy_ratio=loads.copy_ratio if loads else 1.0,
         width=model.routed_width,
         per_token=model.experts_per_token,
         dispatch_bytes=precision.dispatch_bytes,
@@ -202,7 +214,7 @@ def routed_operations(setting: Setting, fill: bool, tokens: Array) -> Iterator[O
         fmt=precision.expert_format,
         tokens=tokens * place.dp,
         hot_ratio=place.hot_ratio,
-        skew=place.skew,
+        loads=loads,
         matrices=model.ffn_matrices,
     )
     if place.dp > 1:

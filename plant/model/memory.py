@@ -17,6 +17,7 @@ from math import fsum
 import numpy as np
 
 from plant.model.attention import GroupedAttention, LatentAttention, LinearAttention
+from plant.model.balance import slots_per_rank
 from plant.model.kernels import Array
 from plant.model.layer import Setting
 from plant.model.moe import Model
@@ -114,6 +115,9 @@ def memory(
     weights = model.weight_bytes(precision)
     stage = 1.0 / place.pp
     experts = 0.0 if place.remote_experts else weights["experts"] / place.stage * stage
+    if model.experts:  # the fullest rank's slots over the mean: replicas, and what does not divide
+        slots = slots_per_rank(model.experts, place.redundant_experts, place.expert_groups)
+        experts *= slots * place.expert_groups / model.experts
     b, c = np.asarray(batch, dtype=float), np.asarray(context, dtype=float)
     rows = chunk_tokens * model.experts_per_token / place.expert_groups
     working = chunk_tokens * model.width * 2.0 * _LIVE_ACTIVATIONS / place.tp**0.5

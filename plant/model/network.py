@@ -56,11 +56,13 @@ def dispatch_combine(
     dispatch_bytes: float,
     fill: bool,
     tokens: Array,
+    copy_ratio: float = 1.0,
 ) -> tuple[Transfer, Transfer]:
     """Return the two halves of the expert all-to-all for `tokens` tokens of each data-parallel rank.
 
     Inside the scale-up domain a token is sent once to each distinct remote rank. Across it, decode sends every copy
-    over the NIC; a filled block sends one copy per remote domain and spreads it there. Tensor ranks share the work.
+    over the NIC; a filled block sends one copy per remote domain and spreads it there. Tensor ranks share the work. The
+    rank that most copies go to, `copy_ratio` of the mean, sets the pace.
     """
     hardware = machine.hardware
     span = place.stage
@@ -82,7 +84,7 @@ def dispatch_combine(
             copies = per_token * outside
         rate *= shares.nic
         hop_s = launch.hop_s * 1.3
-    sent = tokens * (copies * width * place.hot_ratio**0.5 / place.tp)
+    sent = tokens * (copies * width * place.hot_ratio**0.5 * copy_ratio / place.tp)
     out, back = sent * dispatch_bytes, sent * 2.0
     ratio = machine.launch_ratio
     return (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plant.model.attention import GroupedAttention, LatentAttention, LinearAttention
 from plant.model.hardware import Hardware
@@ -32,7 +32,9 @@ class Placement:
 
     `context_parallel` shards the KV of latent attention over that many tensor ranks. `hot_ratio` is the load of the
     busiest expert rank over the mean (1 perfect, 1.1-1.25 with replicated hot experts, 1.6-2.4 without). `skew` is the
-    Zipf exponent of expert popularity (0: uniform). `remote_experts` moves the routed experts to SRAM accelerators.
+    Zipf exponent of expert popularity (0: uniform), which the slowest rank feels. `redundant_experts` replicas stand
+    beside the experts of a layer; with them, or `balanced`, slots are filled by load. Experts need not divide evenly.
+    `remote_experts` moves the routed experts to SRAM accelerators.
     """
 
     pp: int = 1
@@ -43,6 +45,8 @@ class Placement:
     hot_ratio: float = 1.1
     skew: float = 0.0
     remote_experts: bool = False
+    redundant_experts: int = 0
+    balanced: bool = False
 
     @property
     def stage(self) -> int:
@@ -69,7 +73,14 @@ class Placement:
         text = f"pp{self.pp}tp{self.tp}dp{self.dp}ep{self.expert_groups}"
         if self.context_parallel > 1:
             text += f"cp{self.context_parallel}"
+        if self.redundant_experts:
+            text += f"r{self.redundant_experts}"
         return text + ("daf" if self.remote_experts else "")
+
+    @property
+    def even(self) -> bool:
+        """Whether every rank has the same share of the work, so that only `hot_ratio` tells the slowest apart."""
+        return self.skew <= 0.0 and not self.redundant_experts
 
 
 def parse_placement(text: str) -> Placement:
@@ -81,7 +92,7 @@ def parse_placement(text: str) -> Placement:
         When a part is not understood.
     """
     words = re.findall(r"([a-z]+)\s*[=:]?\s*(\d*)", text.lower())
-    names = {"pp": "pp", "tp": "tp", "dp": "dp", "ep": "ep", "cp": "context_parallel"}
+    names = {"pp": "pp", "tp": "tp", "dp": "dp", "ep": "ep", "cp": "context_parallel", "r": "redundant_experts"}
     widths: dict[str, int] = {}
     remote = False
     for name, number in words:
@@ -91,11 +102,11 @@ def parse_placement(text: str) -> Placement:
             widths[names[name]] = int(number)
         else:
             raise PlacementError(
-                "syntax", f"placement `{text}`: `{name}{number}` is not one of pp, tp, dp, ep, cp, daf"
+                "syntax", f"placement `{text}`: `{name}{number}` is not one of pp, tp, dp, ep, cp, r, daf"
             )
     if not widths:
         raise PlacementError("syntax", f"placement `{text}` is empty; write for example pp2tp8dp1ep8")
-    return Placement(**widths, remote_experts=remote)
+    return replace(Placement(remote_experts=remote), **widths)  # type: ignore[arg-type]  # all name whole numbers
 
 
 def divisors(number: int, limit: int) -> list[int]:
@@ -136,9 +147,13 @@ def check_placement(model: Model, hardware: Hardware, place: Placement) -> None:
         raise PlacementError(
             "ep", f"ep={place.ep} does not divide the stage's {place.stage} accelerators; fits: {fits}"
         )
-    if model.experts % place.expert_groups:
-        fits = divisors(model.experts, place.stage)
-        raise PlacementError("ep", f"ep={place.expert_groups} does not divide {model.experts} experts; fits: {fits}")
+    if model.experts and model.experts + place.redundant_experts < place.expert_groups:
+        raise PlacementError(
+            "ep",
+            f"ep={place.expert_groups} is more than {model.experts} experts and {place.redundant_experts} replicas",
+        )
+    if place.redundant_experts and (not model.experts or place.remote_experts):
+        raise PlacementError("ep", f"{place.redundant_experts} redundant experts: {model.name} has none on these ranks")
     if model.experts and model.expert_ffn % place.expert_tp:
         raise PlacementError("ep", f"{place.expert_tp} slices do not divide an expert's {model.expert_ffn} columns")
     if place.tp % place.context_parallel:

@@ -18,7 +18,17 @@ from plant.model.kernels import Array
 
 # The files whose equations decide what stands in a table: an edit of any makes the tables on disk obsolete.
 _EQUATIONS = (
-    *("attention", "attention_ffn", "attention_kernels", "expert_kernels", "hardware", "kernels", "layer", "moe"),
+    *(
+        "attention",
+        "attention_ffn",
+        "balance",
+        "attention_kernels",
+        "expert_kernels",
+        "hardware",
+        "kernels",
+        "layer",
+        "moe",
+    ),
     *("network", "precision", "regimes", "tables"),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -63,6 +64,13 @@ def plan(
     gpu_hour_price: Annotated[
         float | None, typer.Option(help="Adds cost per turn and million tokens.", callback=not_negative)
     ] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="Format of all weights, instead of the checkpoint's own.")
+    ] = None,
+    kv_format: Annotated[str | None, typer.Option(help="Format of the KV cache: bf16, fp8 or nvfp4.")] = None,
+    hot_ratio: Annotated[
+        float, typer.Option(help="Load of the busiest expert rank over the mean.", min=1.0, max=100.0)
+    ] = 1.1,
     explain: Annotated[str | None, typer.Option(help="A placement whose layer to take apart.")] = None,
     batch: Annotated[float, typer.Option(help="Sequences per rank for --explain.", callback=positive)] = 1.0,
     as_json: AsJson = False,
@@ -76,15 +84,8 @@ def plan(
 
     if regime not in (*REGIMES, "all"):
         raise UserError(f"--regime {regime} is unknown{nearest(regime, REGIMES)}; known: {', '.join(REGIMES)}, all")
-    for flag, value in (("--context", positions), ("--new", new), ("--output", output)):
-        if value < 1:
-            raise UserError(f"{flag} {value}: at least 1 would do")
-    if accepted_tokens > 1 + draft_tokens:
-        raise UserError(f"--accepted-tokens {accepted_tokens:g}: at most 1 + --draft-tokens = {1 + draft_tokens}")
-    for flag, number, most in (("--batch", batch, 1e6), ("--gpu-hour-price", gpu_hour_price or 0.0, 1e6)):
-        if number > most:
-            raise UserError(f"{flag} {number:g}: at most {most:g} would do")
-    chosen = resolve.model_named(model, config)
+    _refuse_sizes(positions, new, output, draft_tokens, accepted_tokens, batch, gpu_hour_price)
+    chosen = resolve.in_formats(resolve.model_named(model, config), precision, kv_format)
     machines, software = resolve.hardware_named(hardware), resolve.engine_named(engine)
     questions = [
         Question(
@@ -99,6 +100,7 @@ def plan(
             widest_tp=max_tp,
             deepest_pp=max_pp,
             latency_limit_s=max_latency_s,
+            hot_ratio=hot_ratio,
         )
         for name in (REGIMES if regime == "all" else (regime,))
     ]
@@ -106,6 +108,19 @@ def plan(
         _explain(chosen, machines[0], software, questions[0], explain, batch, as_json, out)
         return
     _frontiers(chosen, machines, software, questions, as_json, out)
+
+
+def _refuse_sizes(
+    positions: int, new: int, output: int, draft_tokens: int, accepted_tokens: float, batch: float, price: float | None
+) -> None:
+    for flag, value in (("--context", positions), ("--new", new), ("--output", output)):
+        if value < 1:
+            raise UserError(f"{flag} {value}: at least 1 would do")
+    if accepted_tokens > 1 + draft_tokens:
+        raise UserError(f"--accepted-tokens {accepted_tokens:g}: at most 1 + --draft-tokens = {1 + draft_tokens}")
+    for flag, number, most in (("--batch", batch, 1e6), ("--gpu-hour-price", price or 0.0, 1e6)):
+        if number > most:
+            raise UserError(f"{flag} {number:g}: at most {most:g} would do")
 
 
 def _frontiers(
@@ -161,7 +176,7 @@ def _explain(
     cached = 0 if question.regime == "prefill" else question.context
     new = question.new if fill else 1 + question.draft_tokens
     try:
-        place = parse_placement(text)
+        place = replace(parse_placement(text), hot_ratio=question.hot_ratio)
         check_placement(model, machine, place)
         setting = setting_of(model, machine, engine, place)
         need = memory(setting, batch, float(cached + new), chunk_tokens=int(min(new * batch, 8192)))

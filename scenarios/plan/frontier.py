@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -43,6 +43,7 @@ class Question:
     widest_tp: int | None = None
     deepest_pp: int = 32
     latency_limit_s: float | None = None
+    hot_ratio: float = 1.1
 
     @property
     def tensor_limit(self) -> int:
@@ -108,7 +109,8 @@ def plan_frontier(
         )
     result = Frontier(question=question, model=model, hardware=hardware, points=[])
     evaluated: list[Point] = []
-    for place in placements(model, question.gpus, widest_tp=question.tensor_limit, deepest_pp=question.deepest_pp):
+    for plain in placements(model, question.gpus, widest_tp=question.tensor_limit, deepest_pp=question.deepest_pp):
+        place = replace(plain, hot_ratio=question.hot_ratio)
         try:
             check_placement(model, hardware, place)
             setting = setting_of(model, hardware, engine, place, precision)

@@ -108,13 +108,15 @@ def _wide(bench: _Bench) -> None:
     bench.add(
         decode,
         name="DSV3 H800 decode EP144, fleet",
-        place=Placement(dp=144, hot_ratio=1.25),
+        place=Placement(dp=144, hot_ratio=1.25, redundant_experts=32),
         batch=88,
         context=4989,
         measured=1850,
         assumed="batch = 1,850 tok/s over 21 tok/s per user",
     )
-    h100 = replace(decode, hardware="h100", place=Placement(dp=72, hot_ratio=1.25), source=_LMSYS_H100)
+    h100 = replace(
+        decode, hardware="h100", place=Placement(dp=72, hot_ratio=1.25, redundant_experts=32), source=_LMSYS_H100
+    )
     bench.add(h100, name="DSV3 H100 decode EP72", batch=256, context=2050, measured=2785)
     fill = replace(decode, kind="prefill", place=Placement(dp=32, hot_ratio=1.0), batch=4, input_tokens=4096)
     bench.add(fill, name="DSV3 H800 prefill EP32 4k", measured=7839)
@@ -138,7 +140,7 @@ def _rack(bench: _Bench) -> None:
         hardware="gb200-nvl72",
         engine="rack-2025",
         precision=NVFP4_ALL,
-        place=Placement(dp=48, hot_ratio=1.25),
+        place=Placement(dp=48, hot_ratio=1.25, redundant_experts=32),
         measured=0.0,
         context=2050,
         source=_LMSYS_GB200,

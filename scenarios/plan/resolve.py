@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from plant.model.hardware import Engine, Hardware
 from plant.model.huggingface import ConfigError, load_config
 from plant.model.moe import Model
+from plant.model.precision import FORMATS
 from plant.presets.engines import ENGINES
 from plant.presets.hardware import HARDWARE
 from plant.presets.models import MODELS
@@ -42,6 +44,24 @@ def model_named(word: str | None, config: Path | None) -> Model:
     if word is None:
         raise UserError(f"--model is missing; known: {', '.join(MODELS)}; or --config PATH to a config.json")
     return _named("model", word, MODELS)
+
+
+def in_formats(model: Model, precision: str | None, kv_format: str | None) -> Model:
+    """Return `model` with its weights in `precision` and its KV cache in `kv_format` (None: as it is).
+
+    Raises
+    ------
+    UserError
+        When a format is unknown.
+    """
+    chosen = model.precision
+    if precision is not None:
+        fmt = _named("precision", precision, FORMATS)
+        travelling = {"bf16": 2.0, "fp8": 1.03125, "fp4": 0.5625}[fmt.math]
+        chosen = replace(chosen, dense=fmt.name, experts=fmt.name, attention=None, dispatch_bytes=travelling)
+    if kv_format is not None:
+        chosen = replace(chosen, kv_bytes=_named("kv-format", kv_format, {"bf16": 2.0, "fp8": 1.0, "nvfp4": 0.5625}))
+    return replace(model, precision=chosen)
 
 
 def hardware_named(words: str) -> list[Hardware]:

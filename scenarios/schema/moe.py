@@ -26,6 +26,8 @@ class MoePlacement(ScenarioTable):
     hot_ratio: Annotated[float, Field(ge=1.0, le=100.0)] = 1.1
     skew: Annotated[float, Field(ge=0.0, le=3.0)] = 0.0
     remote_experts: bool = False
+    redundant_experts: Annotated[int, Field(ge=0, le=4096)] = 0
+    balanced: bool = False
 
 
 class MoePrecision(ScenarioTable):

@@ -48,7 +48,7 @@ def test_nonsense_is_refused_in_one_line(text: str) -> None:
         (Placement(tp=7), GB200, "tp=7 does not divide MLA's 96 heads; fits: [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48]"),
         (Placement(tp=16), B200, "tp=16 is wider than the scale-up domain of 8"),
         (Placement(pp=94), GB200, "pp=94: kimi-k3 has 93 layers; at most pp=93"),
-        (Placement(dp=24, ep=24), GB200, "ep=24 does not divide 896 experts; fits: [1, 2, 4, 7, 8, 14, 16]"),
+        (Placement(dp=1024), GB200, "ep=1024 is more than 896 experts and 0 replicas"),
         (Placement(dp=8, ep=3), GB200, "ep=3 does not divide the stage's 8 accelerators; fits: [1, 2, 4, 8]"),
         (Placement(tp=4, context_parallel=3), GB200, "cp=3 does not divide tp=4"),
         (Placement(dp=0), GB200, "widths start at 1"),

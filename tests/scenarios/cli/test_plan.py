@@ -132,3 +132,23 @@ def test_the_tables_of_models_and_rows_print() -> None:
 )
 def test_mistakes_are_one_line_that_says_what_would_do(words: tuple[str, ...], message: str) -> None:
     assert message in refusal(*words)
+
+
+def test_formats_and_the_hot_ratio_are_options_and_names_are_read_in_any_case() -> None:
+    words = ("--model", "DeepSeek-V3", "--hardware", "B200", "--gpus", "8", "--max-pp", "1", "--json")
+    plain, narrow, hot = (
+        json.loads(run(*words, *more).output)["frontier"]
+        for more in ((), ("--precision", "nvfp4", "--kv-format", "fp8"), ("--hot-ratio", "2"))
+    )
+    assert narrow[0]["tpot_s"] < plain[0]["tpot_s"]
+    assert narrow[0]["hbm_bytes_per_gpu"] < 0.7 * plain[0]["hbm_bytes_per_gpu"]
+    assert hot[-1]["tokens_per_s_per_gpu"] < plain[-1]["tokens_per_s_per_gpu"]
+    assert "precision `fp9` is unknown (did you mean `fp8`?)" in refusal("--model", "kimi-k3", "--precision", "fp9")
+
+
+def test_the_table_says_what_it_leaves_out() -> None:
+    output = run("--model", "deepseek-v3", "--hardware", "b200", "--gpus", "8").output
+    assert "batch/rank: sequences per data-parallel rank and micro-batch" in output
+    number = int(re.findall(r"(\d+) on the frontier", output)[0])
+    shown = re.findall(r"(\d+) of them shown", output)
+    assert output.count("│ pp") == (int(shown[0]) if shown else number)

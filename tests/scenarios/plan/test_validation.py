@@ -6,7 +6,7 @@ import functools
 
 import pytest
 
-from plant.model.placement import Placement
+from plant.model.placement import Placement, check_placement
 from plant.model.regimes import fill, setting_of
 from plant.presets.engines import ENGINES
 from plant.presets.hardware import HARDWARE
@@ -148,3 +148,8 @@ def test_a_long_prompt_over_an_fp8_cache_attends_at_the_rate_of_fp8() -> None:
     half = rows[0].row
     wide = setting_of(MODELS[half.model], HARDWARE[half.hardware], ENGINES[half.engine], half.place, FP8)
     assert float(fill(wide, 131_072.0).ttft_s) > 1.7 * rows[0].predicted  # a bf16 cache
+
+
+def test_every_row_is_a_placement_that_the_model_s_own_check_takes() -> None:
+    for row in measured_rows():
+        check_placement(MODELS[row.model], HARDWARE[row.hardware], row.place)

@@ -20,6 +20,8 @@ from orchestrator.messages import Commands, Readings, Slot
 NAN = float("nan")
 NUMBERS = frozenset({"float", "int", "bool", "None"})  # as the fields of readings and commands are annotated
 Factor = Callable[[], float]
+Three = tuple[float, float, float]
+"""Mean, least and greatest value in a bin."""
 
 
 class Level(Protocol):
@@ -34,6 +36,26 @@ def number_fields(message: Readings | Commands | type[Readings | Commands]) -> l
     """Return the fields of a message that hold numbers: those that become columns."""
     kinds = {f.name: str(f.type).split(" | ") for f in fields(message)}
     return [name for name, kind in kinds.items() if NUMBERS.issuperset(kind)]
+
+
+def occupancy(turns: Three, slots: Three) -> Three:
+    """Return mean, least and greatest share of the slots in use in a bin, of those of the turns and of the slots.
+
+    The mean is slot-seconds in use over slot-seconds there were; NaN where there was no slot at all. Where slots came
+    or went within the bin the extremes are bounds. A batch above a cap that was lowered under it counts as full.
+    """
+    mean, low, high = turns
+    mean_slots, low_slots, high_slots = slots
+    if low_slots == high_slots or not mean_slots:
+        times = 1.0 / mean_slots if mean_slots else NAN
+        return full(mean * times), full(low * times), full(high * times)
+    share = full(mean / mean_slots)
+    return share, min(share, low / high_slots), max(share, min(1.0, high / low_slots if low_slots else 1.0))
+
+
+def full(ratio: float) -> float:
+    """Return a share of the slots, 1 at most; NaN stays."""
+    return 1.0 if ratio > 1.0 else ratio
 
 
 class Rows:
@@ -79,17 +101,24 @@ class Bins:
     Parameters
     ----------
     ledger : Ledger
-    slots : callable
-        The decode slots there are now: the scale of the occupancy.
+
+    Attributes
+    ----------
+    workers, slots : TimeWeightedLevel
+        Active workers that serve, and their decode slots.
+    standing_slots : TimeWeightedLevel
+        Decode slots of workers that drain as well, whose turns still decode: the scale of the occupancy.
     """
 
-    def __init__(self, ledger: Ledger, slots: Callable[[], int]) -> None:
-        self._slots = slots
-        self.workers = TimeWeightedLevel()
+    def __init__(self, ledger: Ledger) -> None:
+        self.workers, self.slots, self.standing_slots = (TimeWeightedLevel() for _ in range(3))
         self._levels: dict[Level, list[tuple[str, Factor | None]]] = {}
+        self._per_slot: set[str] = set()
         sources = dict(zip(STAGE_NAMES, ledger.levels)) | {"in_flight": ledger.in_flight, "workers": self.workers}
         for row in of_kind(Kind.LEVEL, SIGNALS):
-            self.watch(row.name, sources[row.source], self._per_slot if row.per_slot else None)
+            self.watch(row.name, sources[row.source])
+            if row.per_slot:
+                self._per_slot.add(row.name)
         counts = of_kind(Kind.COUNT, SIGNALS)
         totals: Callable[[Any], Any] = attrgetter("__class__", *(row.source for row in counts))
         self._read_totals: Callable[[], tuple[int, ...]] = lambda: totals(ledger)[1:]
@@ -106,10 +135,6 @@ class Bins:
         level.close(0.0, 0.0)  # what it was before the run began is no extreme of the first bin
         self._levels.setdefault(level, []).append((name, factor))
 
-    def _per_slot(self) -> float:
-        slots = self._slots()
-        return 1.0 / slots if slots else NAN
-
     def saw(self, slot: Slot, reading: Readings, command: Commands) -> None:
         """Note what a law saw and commanded; the last one in a bin is kept."""
         if slot not in self._seen:
@@ -124,17 +149,20 @@ class Bins:
         if self._rows is None:
             self._rows = Rows(self._names(), 0)
         row = [start_s]
+        slots = self.standing_slots.close(start_s, end_s)
         for level, recorded in self._levels.items():
             three = level.close(start_s, end_s)
-            for _, factor in recorded:
-                if factor is None:
+            for name, factor in recorded:
+                if name in self._per_slot:
+                    row += occupancy(three, slots)
+                elif factor is None:
                     row += three
                 else:
                     times = factor()
                     row += [value * times for value in three]
         before, self._totals = self._totals, self._read_totals()
         row += [now - then for now, then in zip(self._totals, before)]
-        row.append(self._slots())
+        row.append(self.slots.value)
         self._rows.flat.fromlist(row)
         for message in self._messages:
             message.close()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from orchestrator.clock import TICK, Clock
+from orchestrator.errors import LawFailed, SteadyflowError
 from orchestrator.messages import (
     AdmissionCommand,
     BatchCommand,
@@ -115,14 +116,47 @@ class Loops:
         now_s = self._clock.now()
         sample = self._telemetry.latest()
         reading = spec.read(now_s, sample, before, self._applied[slot], self.setpoint(slot))
-        command = spec.law.act(reading)
+        command = acted(spec, reading, now_s)
         previous, self._commands[slot] = self._commands.get(slot), command
-        applied = spec.apply(command)
+        try:
+            applied = spec.apply(command)
+        except (TypeError, ValueError, LookupError, ArithmeticError) as error:
+            raise LawFailed(f"{story(spec, reading, now_s)} cannot be carried out: {error!r}: {command}") from error
         self._applied[slot] = applied
         self._recorder.saw(slot, reading, applied)
         if command is not previous and decided(command, previous):
             self._recorder.event("command", now_s, slot=slot, command=set_fields(command))
         return sample if sample.at_s > before.at_s else before
+
+
+def acted(spec: LoopSpec, reading: Readings, now_s: float) -> Commands:
+    """Return the law's command.
+
+    Raises
+    ------
+    LawFailed
+        The law raised, or what it returned is no command of its slot, or holds NaN.
+    """
+    try:
+        command = spec.law.act(reading)
+    except SteadyflowError:
+        raise
+    except Exception as error:
+        raise LawFailed(f"{story(spec, reading, now_s)} raised {type(error).__name__}: {error}") from error
+    if type(command) is not type(EMPTY[spec.slot]):
+        raise LawFailed(f"{story(spec, reading, now_s)} returned {command!r}, not a {type(EMPTY[spec.slot]).__name__}")
+    wrong = [name for name, value in set_fields(command).items() if value != value]
+    if wrong:
+        raise LawFailed(f"{story(spec, reading, now_s)} returned NaN as {wrong[0]}")
+    known: Commands = command
+    return known
+
+
+def story(spec: LoopSpec, reading: Readings, now_s: float) -> str:
+    """Return the law, its slot, the instant and what it had read of numbers, in one line."""
+    numbers = {f.name: getattr(reading, f.name) for f in fields(reading)}
+    seen = ", ".join(f"{name} {value:g}" for name, value in numbers.items() if isinstance(value, int | float))
+    return f"at {now_s:g} s the {spec.slot} law {type(spec.law).__name__} (it read {seen})"
 
 
 def decided(command: Commands, before: Commands | None) -> bool:

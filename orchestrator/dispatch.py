@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from orchestrator.clock import TICK, Clock
 from orchestrator.ledger import Turn
 from orchestrator.ports import Plant, Router
-from orchestrator.turn import ConfigurationName, TurnView, WorkerId
+from orchestrator.turn import TurnView, WorkerId
 from orchestrator.views import Snapshot, View
 from orchestrator.worker import Worker
 
@@ -195,12 +195,3 @@ class Pool:
             else:
                 return worker
         return None
-
-    def set_slots(self, slots: Mapping[ConfigurationName, int]) -> None:
-        """Take the slots per worker that the plant has set, by configuration (not on any turn's path)."""
-        for worker in self.workers:
-            now = slots.get(worker.info.configuration, worker.slots)
-            if now != worker.slots:
-                worker.set_slots(now)
-                self.changed(worker)
-        self.serve()

@@ -43,6 +43,10 @@ class RebuildNeeded(SteadyflowError):
     """The KV state that this turn needs is gone; its text is kept, so a fill can make it again."""
 
 
+class LawFailed(SteadyflowError):
+    """A law raised, or returned what is no command of its slot: the line names law, instant and reading."""
+
+
 class LoadFailed(SteadyflowError):
     """A worker did not come up in the configuration it was to load; it may be tried again."""
 

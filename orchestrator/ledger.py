@@ -51,6 +51,7 @@ class Turn:
         "fill_worker",
         "filled_s",
         "joined_s",
+        "losses",
         "moves",
         "output_tokens",
         "plant_future",
@@ -71,7 +72,7 @@ class Turn:
         self.moves: list[tuple[float, Stage]] | None = None
         self.released_s = self.fill_started_s = self.filled_s = self.joined_s = self.ended_s = NEVER
         self.fill_worker = self.decode_worker = NOWHERE
-        self.cached_tokens = self.output_tokens = self.preemptions = self.retries = 0
+        self.cached_tokens = self.output_tokens = self.preemptions = self.retries = self.losses = 0
         self.bucket = ""
         self.task: asyncio.Task[None] | None = None
         self.plant_future: asyncio.Future[Any] | None = None  # the plant's last, done or not; Any: of whatever it gives

@@ -139,7 +139,8 @@ class CapacityCommand:
 class PoolReading(NamedTuple):
     """One pool (the workers of one configuration), kept as counters by the plant.
 
-    `busy_slots` counts turns in decode batches or in fill; `queued_tokens` waits at fill workers. `served_total` and
+    `busy_slots` counts turns in decode batches or in fill; `queued_turns` wait at its workers or in line for one, save
+    filled turns, which are ready; `queued_tokens` waits at fill workers. `served_total` and
     `tokens_total` grow from the start. `kv_*` are None where the plant models no memory. `service_per_worker_per_s`
     is what one full worker of this pool serves, if the plant states it.
     """

@@ -1,7 +1,7 @@
 """The orchestrator: one root task group, one coroutine per turn, one per control loop.
 
-A turn is admitted, filled, waits in the ready buffer, is staged into a decode
-worker's memory, joins the batch, and is retired. The same code runs on the virtual, the scaled and the real clock.
+A turn is admitted, filled, waits in the ready buffer, is staged into a decode worker's memory, joins the batch, and is
+retired. The same code runs on the virtual, the scaled and the real clock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from orchestrator.ports import Plant, Router, Source
 from orchestrator.reconfigure import ReconfigureSpec, WorkerLifecycle
 from orchestrator.recorder import Recorder, Sink
 from orchestrator.rng import stream_key
-from orchestrator.telemetry import Sample, Telemetry, TelemetrySpec, take_sample
+from orchestrator.telemetry import Sample, Telemetry, TelemetrySpec, take_sample, with_lines
 from orchestrator.turn import TurnId, TurnView
 from orchestrator.turn_runner import TurnRunner
 from orchestrator.turn_tasks import TurnTaskPool
@@ -36,10 +36,10 @@ Ended = Literal["horizon", "drained", "stopped"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrchestratorSpec:
-    """What the orchestrator is made of, apart from its laws, its plant and its workload.
+    """What the orchestrator is made of, apart from laws, plant and workload. None: no bound.
 
-    `ready_capacity_turns` None: no bound. `drain_s`: after the horizon, new turns are refused and those in flight get
-    this long to end. `retries`: how often a turn may lose its worker before it fails.
+    `drain_s`: after the horizon, new turns are refused, and those in flight get this long to end. A turn may lose its
+    worker `retries` times, and is quarantined at loss `quarantine_after`.
     """
 
     seed: int
@@ -53,6 +53,7 @@ class OrchestratorSpec:
     midnight_s: float = 0.0
     drain_s: float = 0.0
     retries: int = 3
+    quarantine_after: int | None = None
     snapshot_s: float | None = None
     bin_s: float = 0.25
     record_moves: bool = False
@@ -89,9 +90,9 @@ class Orchestrator:
         decode_routers: Sequence[Router],
         sink: Sink,
     ) -> None:
-        self._clock, self.spec, self._plant, self._source = clock, spec, plant, source
+        self._clock, self.spec, self.plant, self._source = clock, spec, plant, source
         self.ledger = Ledger([c.name for c in spec.classes], stories=spec.record_moves)
-        self.recorder = Recorder(clock, self.ledger, self.slots, spec.bin_s, sink, spec.record_moves)
+        self.recorder = Recorder(clock, self.ledger, spec.bin_s, sink, spec.record_moves)
         self._queue = AdmissionQueue(
             clock,
             self.ledger,
@@ -101,8 +102,7 @@ class Orchestrator:
             self._released,
             opens_before_first_command="admission" not in laws,
         )
-        prefill = Pool(clock, plant, fill_routers, spec.snapshot_s)
-        midfill = Pool(clock, plant, fill_routers, spec.snapshot_s)
+        prefill, midfill = (Pool(clock, plant, fill_routers, spec.snapshot_s) for _ in range(2))
         decode = Pool(clock, plant, decode_routers, spec.snapshot_s)
         pools: dict[Role, tuple[Pool, ...]] = {
             Role.PREFILL: (prefill,),
@@ -111,6 +111,7 @@ class Orchestrator:
             Role.DECODE: (decode,),
             Role.AGGREGATED: (prefill, decode),
         }
+        self._lines = (prefill.line, (Role.PREFILL, Role.FILL, Role.AGGREGATED)), (midfill.line, (Role.MIDFILL,))
         self.registry = WorkerRegistry(clock, plant, self.recorder, pools)
         self.drainer = WorkerDrainer(clock, plant, decode, self.recorder)
         self._runner = TurnRunner(
@@ -123,6 +124,7 @@ class Orchestrator:
             decode,
             None if spec.ready_capacity_turns is None else FifoSemaphore(clock, spec.ready_capacity_turns),
             spec.retries,
+            spec.quarantine_after,
             self._lost,
             self._finish,
         )
@@ -157,6 +159,7 @@ class Orchestrator:
             async with asyncio.TaskGroup() as group:
                 self._group, self._tasks = group, TurnTaskPool(self._clock, self._runner.run, group)
                 self.registry.update()
+                self.plant.listen(self.registry.update)
                 self.telemetry.start()
                 self.recorder.start()
                 for loop in self.loops.specs:
@@ -217,7 +220,7 @@ class Orchestrator:
             return
         turn = self.ledger.arrive(view)
         refusal = self._refusal(turn) if self._queue.refuses or not self._accepting else None
-        if refusal is None and not self._plant.fits(view):
+        if refusal is None and not self.plant.fits(view):
             refusal = "context_overflow"
         if refusal is not None:
             self.ledger.reject(turn, refusal, self._clock.now())
@@ -279,21 +282,15 @@ class Orchestrator:
 
     # ------------------------------------------------ workers
     def _lost(self, turn: Turn, why: str) -> None:
-        self.registry.update()
         self.recorder.event("retry", self._clock.now(), turn_id=turn.turn_id, why=why)
 
     def _empty(self, worker: Worker) -> None:
         self.drainer.empty(worker, self.spec.reconfigure.drain, list(self._turns.values()))
-
-    @property
-    def plant(self) -> Plant:
-        """The plant, as it was given."""
-        return self._plant
 
     def slots(self) -> int:
         """Return the decode slots there are."""
         return int(self.registry.slots.value)
 
     def _sample(self) -> Sample:
-        self.registry.update()
-        return take_sample(self._clock.now(), self.ledger, self.slots(), self._queue.oldest_s(), self._plant.read())
+        plant = with_lines(self.plant.read(), self._lines)
+        return take_sample(self._clock.now(), self.ledger, self.slots(), self._queue.oldest_s(), plant)

@@ -149,7 +149,7 @@ class PlantFact(NamedTuple):
     that is gone.
     """
 
-    kind: Literal["joined", "lost", "slowed", "link_down", "link_up"]
+    kind: Literal["joined", "lost", "slowed", "link_down", "link_up", "storage_lost"]
     at_s: float
     info: WorkerInfo | None
     detail: str
@@ -232,6 +232,10 @@ class Plant(Protocol):
 
     def facts(self) -> Iterator[PlantFact]:
         """Yield, once each, the facts since the last call; the first call yields every worker as joined."""
+        ...
+
+    def listen(self, heard: Callable[[], None]) -> None:
+        """Call `heard` at the instant of every later fact, which `facts` then yields."""
         ...
 
 

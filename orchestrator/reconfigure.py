@@ -190,7 +190,7 @@ class WorkerLifecycle:
         self.drain_s += self._clock.now() - began_s
         if worker.absent or worker.info.epoch != epoch:  # lost, and perhaps back since
             return
-        worker.load()
+        self._registry.load(worker)
         serves = await self._loads(worker, target, self._spec.attempts)
         if not serves and not worker.absent:  # back to what it was
             self.rolled_back += 1
@@ -212,12 +212,12 @@ class WorkerLifecycle:
             try:
                 await self._plant.reconfigure(worker.id, target)
             except WorkerLost:
-                worker.lose()
+                if not worker.absent:
+                    worker.lose()
                 return False
             except SteadyflowError as error:
                 self._note(worker, "failed", why=str(error))
             else:
-                self._registry.update()  # the plant has announced it
                 return worker.active
         return False
 

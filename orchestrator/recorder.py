@@ -48,8 +48,6 @@ class Recorder:
     ----------
     clock : Clock
     ledger : Ledger
-    slots : callable
-        The decode slots there are now: the scale of the occupancy.
     bin_s : float
         Width of a bin, in seconds.
     sink : Sink
@@ -57,14 +55,13 @@ class Recorder:
         Record each turn's moves as events too (`record.events = "all"`).
     """
 
-    def __init__(
-        self, clock: Clock, ledger: Ledger, slots: Callable[[], int], bin_s: float, sink: Sink, moves: bool = False
-    ) -> None:
+    def __init__(self, clock: Clock, ledger: Ledger, bin_s: float, sink: Sink, moves: bool = False) -> None:
         self._clock, self._bin_s, self._sink = clock, bin_s, sink
         self._moves = moves
-        self._bins = Bins(ledger, slots)
+        self._bins = Bins(ledger)
         self.saw = self._bins.saw
-        self.workers = self._bins.workers
+        self.workers, self.slots = self._bins.workers, self._bins.slots
+        self.standing_slots = self._bins.standing_slots
         self.watch = self._bins.watch
         self._start_s = 0.0
         self._classes = [counts.name for counts in ledger.classes]
@@ -73,7 +70,8 @@ class Recorder:
 
     # ------------------------------------------------ bins
     def start(self) -> None:
-        """Begin the first bin."""
+        """Begin the first bin, with the slots that there are."""
+        self.standing_slots.close(0.0, 0.0)
         self._clock.at(self._bin_s, self._close, 1, SLEEP)
 
     def _close(self, k: int) -> None:

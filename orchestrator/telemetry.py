@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 from orchestrator.clock import SLEEP, Clock
 from orchestrator.ledger import DECODING, FILLING, READY, WAITING, Ledger
-from orchestrator.messages import PlantReading, PoolReading
+from orchestrator.messages import PlantReading, PoolReading, Role
 from orchestrator.rng import uniform
-from orchestrator.turn import new
+from orchestrator.turn import ConfigurationName, new
 
 _NORMAL = NormalDist()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetryFaultSpec:
+    """A span in which samples freeze, come again with a fresh stamp, or show workers of one pool as empty.
+
+    `share` of a pool's workers report that they hold nothing.
+    """
+
+    kind: Literal["frozen", "repeated", "empty"]
+    at_s: float
+    until_s: float
+    configuration: ConfigurationName | None = None
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +46,7 @@ class TelemetrySpec:
     noise_ratio: float = 0.0
     drop_ratio: float = 0.0
     ledger: Literal["aged", "fresh"] = "aged"
+    faults: tuple[TelemetryFaultSpec, ...] = ()
 
 
 class ClassSample(NamedTuple):
@@ -69,6 +84,38 @@ class Sample(NamedTuple):
     oldest_s: float | None
     classes: tuple[ClassSample, ...]
     plant: PlantReading
+
+
+def with_lines(plant: PlantReading, lines: Sequence[tuple[Sized, tuple[Role, ...]]]) -> PlantReading:
+    """Count the turns in line for a worker among the queued turns of the pool that they wait for.
+
+    `lines`: each with the roles that serve it. Where several configurations do, the one with the most workers has it.
+    """
+    if not any(len(line) for line, _ in lines):
+        return plant
+    pools = dict(plant.pools)
+    for line, roles in lines:
+        serving = [pool for pool in pools.values() if pool.role in roles]
+        if len(line) and serving:
+            pool = max(serving, key=lambda pool: pool.active_workers)
+            pools[pool.configuration] = pool._replace(queued_turns=pool.queued_turns + len(line))
+    return plant._replace(pools=pools)
+
+
+def emptied(sample: Sample, fault: TelemetryFaultSpec) -> Sample:
+    """Return a sample in which a share of one pool's workers report that they hold nothing."""
+    pool = None if fault.configuration is None else sample.plant.pools.get(fault.configuration)
+    if pool is None:
+        return sample
+    rest = 1.0 - fault.share
+    used = pool.kv_used_tokens
+    lying = pool._replace(
+        busy_slots=round(pool.busy_slots * rest),
+        queued_turns=round(pool.queued_turns * rest),
+        queued_tokens=round(pool.queued_tokens * rest),
+        kv_used_tokens=None if used is None else round(used * rest),
+    )
+    return sample._replace(plant=sample.plant._replace(pools={**sample.plant.pools, pool.configuration: lying}))
 
 
 def take_sample(now_s: float, ledger: Ledger, slots: int, oldest_s: float | None, plant: PlantReading) -> Sample:
@@ -118,11 +165,12 @@ class Telemetry:
         self._clock, self._spec, self._take, self._stream = clock, spec, take, stream
         self._history: deque[Sample] = deque()
         self._taken = 0
+        self._stuck: Sample | None = None  # the last sample before one that froze or came again
         self.dropped = 0
 
     def start(self) -> None:
         """Take the first sample, and keep sampling where the spec says so."""
-        self._history.append(self._noisy(self._take()))
+        self._history.append(self._fresh())
         if self._spec.period_s > 0.0:
             self._clock.at(self._spec.period_s, self._sample, 1, SLEEP)
 
@@ -132,7 +180,7 @@ class Telemetry:
         if drop_ratio > 0.0 and uniform(self._stream, k, 0) < drop_ratio:
             self.dropped += 1
         else:
-            self._history.append(self._noisy(self._take()))
+            self._history.append(self._fresh())
         self._clock.at((k + 1) * self._spec.period_s, self._sample, k + 1, SLEEP)
 
     def latest(self) -> Sample:
@@ -144,13 +192,28 @@ class Telemetry:
 
     def _arrived(self) -> Sample:
         if self._spec.period_s <= 0.0:
-            return self._noisy(self._take())
+            return self._fresh()
         history = self._history
         # A millionth of a period on top: k * period less the age may miss its sample's instant by a bit.
         limit_s = self._clock.now() - self._spec.age_s + 1e-6 * self._spec.period_s
         while len(history) > 1 and history[1].at_s <= limit_s:
             history.popleft()
         return history[0]
+
+    def _fresh(self) -> Sample:
+        """Take a sample, as noise and the faults of the instant leave it."""
+        now_s = self._clock.now()
+        active = [fault for fault in self._spec.faults if fault.at_s <= now_s < fault.until_s]
+        if self._stuck is not None and any(fault.kind in ("frozen", "repeated") for fault in active):
+            if all(fault.kind != "frozen" for fault in active):
+                self._stuck = self._stuck._replace(at_s=now_s)
+            return self._stuck
+        sample = self._noisy(self._take())
+        for fault in active:
+            if fault.kind == "empty":
+                sample = emptied(sample, fault)
+        self._stuck = sample
+        return sample
 
     def _noisy(self, sample: Sample) -> Sample:
         if self._spec.noise_ratio <= 0.0:

@@ -41,6 +41,8 @@ class TurnRunner:
         The ready buffer, None where it has no bound; a preempted turn comes back to it even when it is full.
     retries : int
         How often a turn may lose its worker.
+    quarantine_after : int or None
+        After so many losses it is suspected of causing them, and fails as `quarantined`.
     lost : callable
         Called with a turn that lost its worker, and why, before it is filled again.
     finished : callable
@@ -63,6 +65,7 @@ class TurnRunner:
         decode_pool: Pool,
         ready: FifoSemaphore | None,
         retries: int,
+        quarantine_after: int | None,
         lost: Callable[[Turn, str], None],
         finished: Callable[[Turn], None],
     ) -> None:
@@ -70,6 +73,7 @@ class TurnRunner:
         self._prefill_pool, self._midfill_pool = prefill_pool, midfill_pool
         self._decode_pool, self._ready = decode_pool, ready
         self._retries, self._lost, self._finished = retries, lost, finished
+        self._quarantine_after = quarantine_after
         self._drainer = drainer
         self.over = False
 
@@ -87,6 +91,10 @@ class TurnRunner:
                     await self._decode(turn, worker, kv, returning)
                     break
                 except (WorkerLost, RebuildNeeded) as error:  # its KV state is gone: fill again from the text
+                    turn.losses += isinstance(error, WorkerLost)
+                    if self._quarantine_after is not None and turn.losses >= self._quarantine_after:
+                        self._ledger.fail(turn, "quarantined", self._clock.now())
+                        break
                     if turn.retries >= self._retries:
                         self._ledger.fail(turn, "worker_lost", self._clock.now())
                         break

@@ -175,6 +175,9 @@ class Worker:
         self.info = self.info._replace(slots=slots)
         self.slots = slots
         self.room = None if slots is None else slots + self.info.staging_turns
+        for pool in self.pools:
+            if pool.heap is not None:
+                pool.changed(self)
         self.serve()
 
     def open(self) -> bool:

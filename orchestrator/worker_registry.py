@@ -10,12 +10,11 @@ from collections.abc import Mapping
 
 from orchestrator.clock import Clock
 from orchestrator.dispatch import Pool
-from orchestrator.levels import TimeWeightedLevel
 from orchestrator.messages import DECODES, Role
 from orchestrator.ports import Plant, WorkerInfo
 from orchestrator.recorder import Recorder
 from orchestrator.turn import ConfigurationName, WorkerId
-from orchestrator.worker import Worker
+from orchestrator.worker import State, Worker
 
 
 class WorkerRegistry:
@@ -40,7 +39,8 @@ class WorkerRegistry:
     def __init__(self, clock: Clock, plant: Plant, recorder: Recorder, pools: Mapping[Role, tuple[Pool, ...]]) -> None:
         self._clock, self._plant, self._recorder, self._pools = clock, plant, recorder, pools
         self.workers: dict[WorkerId, Worker] = {}
-        self.slots = TimeWeightedLevel()
+        self.slots = recorder.slots
+        self._standing_slots = recorder.standing_slots
         self._spent_s: dict[str, float] = {}
 
     def update(self) -> None:
@@ -62,9 +62,12 @@ class WorkerRegistry:
         for pool in self._pools.get(info.role, ()):
             pool.join(worker)
         self._count(worker, 1)
+        self._stand(worker, 1)
 
     def _lose(self, worker: Worker) -> None:
         was_active = worker.active
+        if was_active or worker.state is State.DRAINING:
+            self._stand(worker, -1)
         if not worker.absent:
             worker.lose()
         if was_active:
@@ -74,6 +77,15 @@ class WorkerRegistry:
         """Give a worker no more turns, on its way to another configuration."""
         worker.drain()
         self._leave(worker)
+
+    def load(self, worker: Worker) -> None:
+        """Let a drained worker load: its slots are there no more."""
+        worker.load()
+        self._stand(worker, -1)
+
+    def _stand(self, worker: Worker, sign: int) -> None:
+        if worker.info.role in DECODES:
+            self._standing_slots.add(sign * (worker.info.slots or 0), self._clock.now())
 
     def _leave(self, worker: Worker) -> None:
         """Take a worker out of its pools and off the counts; what it costs from now on is on its next configuration."""
@@ -94,10 +106,16 @@ class WorkerRegistry:
 
     def resize(self, slots: Mapping[ConfigurationName, int]) -> None:
         """Take the slots per worker that the plant has set, by configuration."""
-        pools = self._pools[Role.DECODE]
-        for pool in pools:
-            pool.set_slots(slots)
-        self.slots.set(sum(worker.info.slots or 0 for pool in pools for worker in pool.workers), self._clock.now())
+        workers = [worker for pool in self._pools[Role.DECODE] for worker in pool.workers]
+        for worker in workers:
+            now = slots.get(worker.info.configuration, worker.slots)
+            if now != worker.slots:
+                worker.set_slots(now)
+        self.slots.set(sum(worker.slots or 0 for worker in workers), self._clock.now())
+        standing = [w for w in self.workers.values() if w.active or w.state is State.DRAINING]
+        self._standing_slots.set(sum(w.info.slots or 0 for w in standing if w.info.role in DECODES), self._clock.now())
+        for pool in self._pools[Role.AGGREGATED]:  # those of aggregated workers wait in the line for a fill
+            pool.serve()
 
     def seconds(self) -> dict[str, float]:
         """Return the worker-seconds of each configuration up to now; those of a change are on what it leads to."""

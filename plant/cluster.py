@@ -8,7 +8,7 @@ does work for every worker.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import fsum
 from typing import Any
@@ -20,7 +20,8 @@ from orchestrator.ports import Applied, Filled, PlantFact, Retired, Staged
 from orchestrator.turn import EMPTY_CHAIN, ConfigurationName, KvChain, KvRef, TurnId, TurnView, WorkerId, new
 from plant.cluster_events import ClusterEvents
 from plant.cluster_spec import ConfigurationSpec, PoolSpec, RackSpec
-from plant.faults import FaultSpec
+from plant.fault_schedule import FaultSchedule
+from plant.faults import FaultSpec, PoisonSpec
 from plant.fleet import Fleet, WorkerNode
 from plant.hidden_turns import HiddenTurns
 from plant.job_arrivals import JobArrivals
@@ -30,6 +31,7 @@ from plant.kv.spec import KvSpec
 from plant.kv.tiered import TieredStore
 from plant.kv_staging import KvStaging
 from plant.pending_work import failed_future
+from plant.poison import Poison
 from plant.workers.aggregated import AggregatedBatch
 from plant.workers.decode import ContinuousBatch
 from plant.workers.fill import chunk_spans_s
@@ -46,8 +48,7 @@ class Cluster:
     clock : Clock
     hidden_turns : HiddenTurns
         Output lengths and the like; the workload removes each when its turn has ended.
-    racks, configurations, pools : sequences of specs
-    faults : sequence of FaultSpec
+    racks, configurations, pools, faults, poisons : sequences of specs
     kv : KvSpec or None
         The tiers in which contexts are kept between turns; None: a flat store without limits.
     load_stream : int
@@ -68,6 +69,7 @@ class Cluster:
         configurations: Sequence[ConfigurationSpec],
         pools: Sequence[PoolSpec],
         faults: Sequence[FaultSpec] = (),
+        poisons: Sequence[PoisonSpec] = (),
         kv: KvSpec | None = None,
         load_stream: int = 0,
     ) -> None:
@@ -78,6 +80,7 @@ class Cluster:
         if kv is not None:
             racks = [rack.at_efficiency(kv.efficiency_ratio, kv.per_object_s) for rack in racks]
         self._fleet = Fleet(clock, racks, configurations, pools, events, load_stream)
+        schedule = FaultSchedule(clock, self._fleet)
         self._nodes, self.pools = self._fleet.nodes, self._fleet.pools
         self.tiers: TieredStore | None = None
         if kv is not None:
@@ -87,8 +90,11 @@ class Cluster:
             self._store = tiers
             events.use_store(tiers, clock.now)
             if tiers.engine is not None:
-                self._fleet.set_storage_links(tiers.engine.storage_links(), tiers.engine.links_changed)
-        self._fleet.schedule(faults)
+                schedule.set_storage_links(
+                    tiers.engine.storage_links(), tiers.engine.links_changed, tiers.manager.lose_server
+                )
+        schedule.schedule(faults)
+        self._poison = Poison(clock, schedule, poisons, load_stream) if poisons else None
         self._staging = KvStaging(clock, self._fleet)
         self._arrivals = JobArrivals(clock, self._fleet, events)
 
@@ -128,6 +134,8 @@ class Cluster:
         engine = node.engine
         if engine is None or not node.decodes:
             return self._refused(node, "decode")
+        if self._poison is not None:
+            self._poison.decodes(worker, turn, node.epoch)
         if self.tiers is not None:
             self._count_idle_hbm(self.tiers, turn)
         if isinstance(engine, AggregatedBatch):
@@ -233,6 +241,10 @@ class Cluster:
         """Yield, once each, the facts since the last call; the first call yields every worker as joined."""
         return self._fleet.facts()
 
+    def listen(self, heard: Callable[[], None]) -> None:
+        """Call `heard` at the instant of every later fact."""
+        self._fleet.listen(heard)
+
     # ------------------------------------------------ commands
     def reconfigure(self, worker: WorkerId, to: ConfigurationName) -> asyncio.Future[None]:
         """Load and warm the configuration on a drained worker."""
@@ -250,7 +262,10 @@ class Cluster:
         """Set the caps of a configuration's workers, or of all; each worker takes them up at its next change."""
         if isinstance(command, BatchCommand):
             named = command.configuration
-            return set_caps(self.pools.values() if named is None else [self.pools[named]], command)
+            caps = {name: pool.batch_cap for name, pool in self.pools.items()}
+            caps_set = set_caps(self.pools.values() if named is None else [self.pools[named]], command)
+            self._fleet.serve_queues([name for name, pool in self.pools.items() if pool.batch_cap > caps[name]])
+            return caps_set
         if self.tiers is None:
             return Applied(RetentionCommand(), True, {})  # a store without limits keeps everything
         applied = self.tiers.apply(command)

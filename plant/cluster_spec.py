@@ -47,7 +47,9 @@ class ConfigurationSpec:
     load_cv_ratio : float
         Coefficient of variation of loads and flips, which are lognormal; 0: always the mean.
     fail_ratio : float
-        Share of loads that fail at their end.
+        Share of loads that fail.
+    fails_at_ratio : float
+        The part of its time after which such a load fails; 1: at its end.
     preemption : {"recompute", "swap"}
         What happens to the KV state of a preempted turn: dropped and computed again, or moved to host memory and
         fetched back at `swap_bytes_per_s`.
@@ -73,6 +75,7 @@ class ConfigurationSpec:
     flip_s: float = 0.0
     load_cv_ratio: float = 0.0
     fail_ratio: float = 0.0
+    fails_at_ratio: float = 1.0
     preemption: Literal["recompute", "swap"] = "recompute"
     swap_bytes_per_s: float = math.inf
     readmission: Literal["waits", "at_once"] = "waits"

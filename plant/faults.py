@@ -1,4 +1,4 @@
-"""Faults that a scenario injects into a cluster: workers lost or slowed, links down."""
+"""Faults that a scenario injects into a cluster: workers, links and storage servers lost or slowed, poisoned turns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ class FaultSpec:
 
     Attributes
     ----------
-    kind : {"lost", "slowed", "link_down"}
+    kind : {"lost", "slowed", "link_down", "storage_lost"}
+        `storage_lost`: a storage server's link is down and what only it kept is gone.
     at_s : float
     until_s : float or None
         When the worker comes back empty, regains its speed, or the link carries again; None: never.
@@ -29,7 +30,7 @@ class FaultSpec:
         (`math.inf`: nothing).
     """
 
-    kind: Literal["lost", "slowed", "link_down"]
+    kind: Literal["lost", "slowed", "link_down", "storage_lost"]
     at_s: float
     until_s: float | None = None
     worker: int | None = None
@@ -39,17 +40,45 @@ class FaultSpec:
 
     @property
     def target(self) -> tuple[object, ...]:
-        """The kind of fault and the worker or link that it strikes."""
-        return self.kind, self.worker, self.rack, self.link
+        """The kind of fault and the worker or link that it strikes; a lost server's link is down too."""
+        return self.on_link or self.kind, self.worker, self.rack, self.link
+
+    @property
+    def on_link(self) -> bool:
+        """Whether it strikes a link."""
+        return self.kind in ("link_down", "storage_lost")
 
     def __post_init__(self) -> None:
-        if (self.rack is None) == (self.link is None) if self.kind == "link_down" else (self.worker is None):
-            required = "rack, or else its link" if self.kind == "link_down" else "worker"
+        if (self.rack is None) == (self.link is None) if self.on_link else (self.worker is None):
+            required = "rack, or else its link" if self.on_link else "worker"
             raise ValueError(f"a fault of kind {self.kind} names its {required}")
         if self.until_s is not None and self.until_s <= self.at_s:
             raise ValueError(f"a fault at {self.at_s:g} s cannot end at {self.until_s:g} s")
         if not self.factor >= 1.0:
             raise ValueError(f"a fault's factor is a slowdown, at least 1; not {self.factor:g}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoisonSpec:
+    """Turns that kill the worker that decodes them.
+
+    Attributes
+    ----------
+    at_s, until_s : float
+        Turns that begin to decode from `at_s` on and before `until_s` may be poisoned (math.inf: to the end).
+    share : float
+        The share of all turns that is: the same ones whatever the policy, and at every attempt.
+    after_s : float
+        Seconds from the begin of the decode to the worker's end.
+    back_s : float
+        Seconds after which the worker is back, empty.
+    """
+
+    at_s: float
+    until_s: float
+    share: float
+    after_s: float
+    back_s: float
 
 
 class SlowedTimes:

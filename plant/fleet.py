@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from orchestrator.clock import Clock
-from orchestrator.errors import Evicted, LoadFailed, SteadyflowError
+from orchestrator.errors import Evicted, LoadFailed, SteadyflowError, WorkerLost
 from orchestrator.messages import DECODES, FILLS, Role
 from orchestrator.ports import PlantFact, WorkerInfo
 from orchestrator.turn import ConfigurationName, WorkerId
 from plant.cluster_events import ClusterEvents
 from plant.cluster_spec import ConfigurationSpec, PoolSpec, RackSpec, each, lay_out
-from plant.faults import FaultSpec, SlowedTimes
-from plant.links.shared_link import Link, SharedLink
+from plant.faults import SlowedTimes
+from plant.links.shared_link import SharedLink
 from plant.workers.aggregated import AggregatedBatch
 from plant.workers.decode import ContinuousBatch
 from plant.workers.fill import FillWorker
@@ -41,7 +41,8 @@ class WorkerNode:
     """One worker: its rack, its configuration, its engine (None: nothing is loaded) and its staging buffer."""
 
     __slots__ = (
-        "decodes", "engine", "epoch", "failed", "fills", "id", "pool", "rack", "slowdown", "spec", "staging", "vacated",
+        "decodes", "engine", "epoch", "failed", "fills", "id", "loading", "pool", "rack", "slowdown", "spec", "staging",
+        "vacated",
     )  # fmt: skip
 
     def __init__(self, worker: WorkerId, rack: int, spec: ConfigurationSpec, pool: Pool) -> None:
@@ -50,6 +51,7 @@ class WorkerNode:
         self.slowdown = 1.0
         self.failed = self.vacated = False  # vacated: it evicts every turn until it serves its next configuration
         self.engine: Engine | None = None
+        self.loading: asyncio.Future[None] | None = None  # resolves when its next configuration serves
         self.staging: StagingBuffer | None = None
         self.spec, self.pool = spec, pool
         self.fills = self.decodes = False
@@ -87,10 +89,6 @@ class Fleet:
         self._clock, self._events, self._load_stream = clock, events, load_stream
         self.racks = each(racks)
         self.links = [SharedLink(clock, rack.uplink_bytes_per_s, rack.flow_bytes_per_s) for rack in self.racks]
-        self._faults: list[FaultSpec] = []  # those that are active now
-        self.storage_links: dict[str, Link] = {}
-        self._storage_rates: dict[str, float] = {}
-        self._links_changed: Callable[[], None] = lambda: None
         self.pools: dict[ConfigurationName, Pool] = {spec.name: Pool(spec) for spec in configurations}
         for spec in pools:
             if spec.configuration not in self.pools:
@@ -98,6 +96,7 @@ class Fleet:
         self.nodes: list[WorkerNode] = []
         self.fillable_tokens = self.decodable_tokens = 0.0
         self._facts: list[PlantFact] = []
+        self._heard: Callable[[], None] = lambda: None
         rack_numbers = iter(lay_out(racks, pools))
         for spec in pools:
             pool = self.pools[spec.configuration]
@@ -111,10 +110,15 @@ class Fleet:
         facts, self._facts = self._facts, []
         return iter(facts)
 
+    def listen(self, heard: Callable[[], None]) -> None:
+        """Call `heard` after each later fact."""
+        self._heard = heard
+
     def report(self, kind: Any, node: WorkerNode | None, detail: str) -> None:  # Any: a literal type of PlantFact
-        """Add a fact."""
+        """Add a fact, and have it heard at this instant."""
         info = node.info() if node is not None else None
         self._facts.append(PlantFact(kind, self._clock.now(), info, detail))
+        self._heard()
 
     def _update_largest_contexts(self) -> None:
         """Update the largest context that a worker could fill, and could decode (math.inf: not modelled).
@@ -142,6 +146,9 @@ class Fleet:
         pool.pending += 1
         self._update_largest_contexts()
         span_s = load_span_s(pool.spec, loaded_weights, self._load_stream, node.id, node.epoch)
+        if pool.spec.fails_at_ratio < 1.0 and load_fails(pool.spec, self._load_stream, node.id, node.epoch):
+            span_s *= pool.spec.fails_at_ratio
+        node.loading = future
         self._clock.at(self._clock.now() + span_s, self._ready, (node, node.epoch, future))
         return future
 
@@ -151,6 +158,7 @@ class Fleet:
             self._events.late += 1
             return
         node.pool.pending -= 1
+        node.loading = None
         if load_fails(node.spec, self._load_stream, node.id, epoch):
             node.failed = True
             self._update_largest_contexts()
@@ -195,6 +203,12 @@ class Fleet:
         self._update_largest_contexts()
         return jobs
 
+    def serve_queues(self, raised: Sequence[ConfigurationName]) -> None:
+        """Let in who waits at the workers of these configurations, whose batch caps have been raised."""
+        for node in self.nodes if raised else ():
+            if node.engine is not None and node.spec.name in raised:
+                node.engine.serve_queue()
+
     def vacate(self, node: WorkerNode) -> None:
         """Evict every turn at once, without its state, and refuse later ones."""
         if node.engine is None:
@@ -219,76 +233,26 @@ class Fleet:
         return kv.worker is None or self.nodes[kv.worker].epoch != kv.epoch
 
     # ------------------------------------------------ faults
-    def set_storage_links(self, links: Mapping[str, Link], changed: Callable[[], None]) -> None:
-        """Set the links of storage servers, which faults may name, and what to call when the rate of a link changes."""
-        self.storage_links = dict(links)
-        self._storage_rates = {name: link.rate_bytes_per_s for name, link in links.items()}
-        self._links_changed = changed
-
-    def schedule(self, faults: Sequence[FaultSpec]) -> None:
-        """Schedule the faults.
-
-        Raises
-        ------
-        ValueError
-            A fault of a worker or rack that does not exist.
-        """
-        for fault in faults:
-            if fault.worker is not None and not 0 <= fault.worker < len(self.nodes):
-                raise ValueError(f"fault at {fault.at_s:g} s: worker {fault.worker} of {len(self.nodes)}")
-            if fault.link is not None and fault.link not in self.storage_links:
-                known = ", ".join(self.storage_links) or "none that takes time"
-                raise ValueError(f"fault at {fault.at_s:g} s: no storage link {fault.link}; there are {known}")
-            if fault.rack is not None and not 0 <= fault.rack < len(self.racks):
-                raise ValueError(f"fault at {fault.at_s:g} s: rack {fault.rack} of {len(self.racks)}")
-            self._clock.at(fault.at_s, self._start_fault, fault)
-            if fault.until_s is not None:
-                self._clock.at(fault.until_s, self._end_fault, fault)
-
-    def _start_fault(self, fault: FaultSpec) -> None:
-        if fault.kind == "lost" and fault.worker is not None and not self._same_faults(fault):
-            self._lose_worker(self.nodes[fault.worker])
-        self._faults.append(fault)
-        self._apply_worst(fault)
-
-    def _end_fault(self, fault: FaultSpec) -> None:
-        self._faults.remove(fault)
-        self._apply_worst(fault)
-        if fault.kind == "lost" and fault.worker is not None and not self._same_faults(fault):
-            node = self.nodes[fault.worker]
-            if node.engine is None:
-                self._start_serving(node)
-
-    def _same_faults(self, fault: FaultSpec) -> list[FaultSpec]:
-        """Return the active faults of the same kind and target; the target recovers when the last has ended."""
-        return [other for other in self._faults if other.target == fault.target]
-
-    def _apply_worst(self, fault: FaultSpec) -> None:
-        """Slow the target down by its worst active fault."""
-        factor = max((other.factor for other in self._same_faults(fault)), default=1.0)
-        if fault.kind == "link_down":
-            self._set_link(fault, factor)
-        elif fault.kind == "slowed" and fault.worker is not None:
-            node = self.nodes[fault.worker]
-            node.slowdown = factor
-            self._retime(node)
-            self.report("slowed", node, f"x{factor:g}")
-
-    def _set_link(self, fault: FaultSpec, factor: float) -> None:
-        if fault.rack is not None:
-            self.links[fault.rack].set_rate(self.racks[fault.rack].uplink_bytes_per_s / factor)
-            name = f"rack {fault.rack}"
-        else:
-            name = str(fault.link)
-            self.storage_links[name].set_rate(self._storage_rates[name] / factor)
-        self._links_changed()
-        self.report("link_up" if factor == 1.0 else "link_down", None, name)
-
-    def _lose_worker(self, node: WorkerNode) -> None:
-        epoch = node.epoch
+    def lose(self, node: WorkerNode) -> None:
+        """Lose a worker and everything on it, or what it was loading."""
+        epoch, loading = node.epoch, node.loading
         jobs = self._stop_serving(node)
+        node.loading = None
         self.report("lost", node, f"epoch {epoch}: {len(jobs)} turns")
         self._events.lost(node, jobs, node.staging.close() if node.staging is not None else [])
+        if loading is not None and not loading.done():
+            loading.set_exception(WorkerLost(f"worker {node.id} was lost as it loaded {node.spec.name}"))
+
+    def restore(self, node: WorkerNode) -> None:
+        """Bring a lost worker back, empty."""
+        if node.engine is None:
+            self._start_serving(node)
+
+    def slow(self, node: WorkerNode, factor: float) -> None:
+        """Make every step of a worker take `factor` times as long."""
+        node.slowdown = factor
+        self._retime(node)
+        self.report("slowed", node, f"x{factor:g}")
 
     def _retime(self, node: WorkerNode) -> None:
         times = node.spec.times

@@ -43,8 +43,6 @@ class EnginesPlant:
         Ends a turn in the named bucket: the client has seen a part of the answer, or the engine's own refusal.
     counted : callable
         Hears the usage of each answer that ended.
-    announced : callable
-        Called when there are new facts.
     """
 
     def __init__(
@@ -54,9 +52,8 @@ class EnginesPlant:
         exchanges: Mapping[TurnId, Exchange],
         give_up: Callable[[TurnId, str], object],
         counted: Callable[[TurnId, Usage], None],
-        announced: Callable[[], None],
     ) -> None:
-        self._announced = announced
+        self._heard: Callable[[], None] = lambda: None
         self._clock, self._exchanges, self._give_up, self._counted = clock, exchanges, give_up, counted
         self._engines = [Engine(WorkerId(k), spec, Upstream(spec.upstream)) for k, spec in enumerate(engines)]
         self._facts = [self._fact("joined", engine) for engine in self._engines]
@@ -93,7 +90,7 @@ class EnginesPlant:
                 engine.up = True
                 engine.epoch += 1
                 self._facts.append(self._fact("joined", engine))
-                self._announced()
+                self._heard()
             elif misses >= MISSES and engine.up:
                 self._lost(engine, "it does not answer its probe")
 
@@ -107,7 +104,7 @@ class EnginesPlant:
             if work.task is not None:
                 work.task.cancel()
             self._failed(work, why)
-        self._announced()
+        self._heard()
 
     def _fact(self, kind: Any, engine: Engine, why: str = "") -> PlantFact:  # Any: one of the fact's literals
         spec = engine.spec
@@ -252,6 +249,10 @@ class EnginesPlant:
         """Yield, once each, which engines came and went."""
         facts, self._facts = self._facts, []
         return iter(facts)
+
+    def listen(self, heard: Callable[[], None]) -> None:
+        """Call `heard` when an engine has come or gone."""
+        self._heard = heard
 
     def read(self) -> PlantReading:
         """Return the gateway's own counters of the engines that are up."""

@@ -8,15 +8,17 @@ The fast path looks at heads of queues only.
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from orchestrator.clock import Clock
 from orchestrator.turn import WorkerId
-from plant.kv.context import DEMOTING, Context
+from plant.kv.context import AT_REST, DEMOTING, Context
 from plant.kv.context_ledger import ContextLedger
 from plant.kv.context_mover import ContextMover
 from plant.kv.prefix_tree import PrefixTree
 from plant.kv.retention_rules import RetentionRules
 from plant.kv.spec import NETWORK, NODE, SSD, KvSpec
-from plant.kv.tier_stats import CAPACITY, NO_ROOM, TierStats
+from plant.kv.tier_stats import CAPACITY, NO_ROOM, SERVER_LOST, TierStats
 from plant.kv.transfer_engine import TransferEngine
 
 HIGH_WATER = 0.9
@@ -54,6 +56,7 @@ class TierManager:
     ) -> None:
         self._clock, self._spec, self._tree, self._ledger, self._stats = clock, spec, tree, ledger, stats
         self.mover = ContextMover(clock, spec, ledger, engine, stats, self._landed, self.serve)
+        self._engine = engine
         self.rules = RetentionRules()
         self.physical_bytes = (
             spec.node.capacity_bytes if spec.node is not None and engine is not None else 0.0,
@@ -204,6 +207,26 @@ class TierManager:
         self.mover.halt(context)
         self._ledger.forget(context)
         self._stats.count_eviction(context, reason, context.blocks, self._tree.sizes)
+
+    def lose_server(self, name: str, gone: Container[str]) -> int:
+        """Give up the contexts at rest whose every copy lies on servers that are `gone`; return how many.
+
+        `name`, as `network.0`, is the one that was lost just now. What a fill reads at this instant is kept: it waits
+        for the link.
+        """
+        tier = NETWORK if name.startswith("network.") else SSD
+        lost = [
+            context
+            for context in self._ledger.contexts.values()
+            if context.home == tier
+            and context.phase == AT_REST
+            and not context.pins
+            and self._engine is not None
+            and all(server in gone for server in self._engine.servers_of(context.key, tier))
+        ]
+        for context in lost:
+            self.discard(context, SERVER_LOST)
+        return len(lost)
 
     def _evict(self, context: Context) -> None:
         """Give up the leaf of a context at rest, or all of it where contexts are kept whole or little is left."""

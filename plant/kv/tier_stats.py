@@ -10,8 +10,8 @@ from plant.kv.spec import NETWORK, SSD, TIER_NAMES
 from plant.kv.transfer_engine import CACHE
 
 # Why a context was given up. NO_ROOM: never stored, as everything in its way was in use.
-CAPACITY, EXPIRED, ABANDONED, NO_ROOM = "capacity", "expired", "abandoned", "no_room"
-REASONS = (CAPACITY, EXPIRED, ABANDONED, NO_ROOM)
+CAPACITY, EXPIRED, ABANDONED, NO_ROOM, SERVER_LOST = "capacity", "expired", "abandoned", "no_room", "server_lost"
+REASONS = (CAPACITY, EXPIRED, ABANDONED, NO_ROOM, SERVER_LOST)
 HOMES = (NETWORK, SSD)
 """The tiers that contexts are given up in; a node only passes them on."""
 

@@ -85,6 +85,13 @@ class TransferEngine:
         rows = (("network", self.network), ("ssd", self.ssd))
         return {f"{tier}.{n}": link for tier, links in rows for n, link in enumerate(links)}
 
+    def servers_of(self, key: int, tier: int) -> list[str]:
+        """Return the names of the storage servers that keep a context's copies in a tier."""
+        if tier == SSD:
+            return [f"ssd.{mix(key, 0) % len(self.ssd)}"] if self.ssd else []
+        count, first = len(self.network), self._server(key)
+        return [f"network.{(first + k) % count}" for k in range(min(self._spec.replicas, count))]
+
     # ------------------------------------------------ routes
     def _fetch_routes(self, key: int, tier: int, worker: WorkerId, source: WorkerId) -> Sequence[Route]:
         if tier == NETWORK and self._single:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from asyncio import Future
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -167,6 +167,9 @@ class Tandem:
             pool = WorkerInfo(DECODE, 0, DECODE_NAME, Role.DECODE, self.slots, 0, 0)
             yield PlantFact("joined", now_s, delay_line, "delay line")
             yield PlantFact("joined", now_s, pool, "slots")
+
+    def listen(self, heard: Callable[[], None]) -> None:
+        """Nothing to tell: this plant has no later facts."""
 
     def read(self) -> PlantReading:
         """Return the counters of both stages."""

@@ -109,6 +109,11 @@ class ContinuousBatch(BatchSlots):
             held += self._kv_rate_tokens_per_s * (self._clock.now() - self._segment_start_s)
         return self._room(context_tokens, held)
 
+    def serve_queue(self) -> None:
+        """Let in who waits for a slot, at the next boundary: the cap has been raised."""
+        if self._queue and not self._paused:
+            self._replan(self._clock.now())
+
     def retime(self, times: StepTimes) -> None:
         """Use other times from the next boundary on."""
         self._next_times = times

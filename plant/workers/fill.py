@@ -95,6 +95,9 @@ class FillWorker:
         """Return how many jobs are here, running or in line."""
         return self._waiting + (self._running is not None)
 
+    def serve_queue(self) -> None:
+        """Nothing to do: a fill worker has one slot."""
+
     def retime(self, times: StepTimes) -> None:
         """Use other times from the next turn on."""
         self.times = times

@@ -39,5 +39,5 @@ def load_span_s(spec: ConfigurationSpec, loaded: str | None, stream: int, worker
 
 
 def load_fails(spec: ConfigurationSpec, stream: int, worker: WorkerId, epoch: int) -> bool:
-    """Return whether this load fails at its end."""
+    """Return whether this load fails."""
     return spec.fail_ratio > 0.0 and uniform(stream, worker * _EPOCHS + epoch, 1) < spec.fail_ratio

@@ -62,8 +62,15 @@ class RecordedWorker:
         self._next()
 
     def evict(self, turn_id: TurnId) -> None:
-        """Refuse: a recorded time does not say how much of the state exists at any moment."""
-        raise SteadyflowError("a turn in recorded time has no state to move")
+        """Evict a turn without its state: a recorded time does not say how much of it exists at any moment.
+
+        The turn takes its recorded time anew elsewhere.
+        """
+        jobs = [*self._incoming, *self._running, *(job for job in self._queue if job.state == WAITING)]
+        job = next((job for job in jobs if job.turn_id == turn_id), None)
+        if job is not None:
+            self.withdraw(job)
+            self._events.evicted(job, keep_kv=False)
 
     def has_room(self, context_tokens: int) -> bool:
         """Memory is not modelled here."""
@@ -72,6 +79,10 @@ class RecordedWorker:
     def load(self) -> int:
         """Return how many jobs are here, in service or in line."""
         return len(self._running) + self._waiting
+
+    def serve_queue(self) -> None:
+        """Serve who waits: the cap has been raised."""
+        self._next()
 
     def retime(self, times: object) -> None:
         """Recorded times stay as they were recorded."""

@@ -16,6 +16,7 @@ from plant.cluster import Cluster
 from plant.hidden_turns import HiddenTurns
 from plant.theory.fluid import Fluid, FluidSpec
 from scenarios.build import laws, plants, workloads
+from scenarios.build.faults import telemetry_fault_specs
 from scenarios.build.gauges import watch_pools, watch_tiers
 from scenarios.errors import UserError
 from scenarios.schema.laws import Candidate
@@ -40,7 +41,10 @@ def spec(scenario: Scenario, seed: int) -> OrchestratorSpec:
             queue_limit_turns=door.queue_limit_turns,
             order=door.order,
         ),
-        telemetry=TelemetrySpec(**scenario.telemetry.model_dump()),
+        telemetry=TelemetrySpec(
+            **scenario.telemetry.model_dump(exclude={"faults"}), faults=telemetry_fault_specs(scenario.telemetry.faults)
+        ),
+        quarantine_after=scenario.dispatch.quarantine_after,
         reconfigure=ReconfigureSpec(**scenario.reconfigure.model_dump()),
         ready_capacity_turns=scenario.ready.capacity_turns,
         smoothing_s=door.smoothing_s,

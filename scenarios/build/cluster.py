@@ -10,12 +10,12 @@ from orchestrator.messages import FILL_ROLES, Role
 from orchestrator.rng import stream_key
 from orchestrator.turn import ConfigurationName
 from plant.cluster import Cluster
-from plant.cluster_spec import ConfigurationSpec, PoolSpec, RackSpec
-from plant.faults import FaultSpec
+from plant.cluster_spec import ConfigurationSpec, PoolSpec, RackSpec, lay_out
 from plant.hidden_turns import HiddenTurns
 from plant.kv.spec import KvSpec
 from plant.model.measured import MeasuredTimes
 from plant.model.times import ChargedFills, LinearTimes, StepTimes
+from scenarios.build.faults import fault_specs, poison_specs
 from scenarios.build.measured import build_measured_times
 from scenarios.build.moe import MoeWorker, build_moe_worker
 from scenarios.errors import UserError
@@ -23,7 +23,6 @@ from scenarios.schema.moe import MoeTimes
 from scenarios.schema.plants import (
     ClusterPlant,
     Configuration,
-    Fault,
     LinearTimesPart,
     Rack,
     RecordedTimesPart,
@@ -36,14 +35,16 @@ def cluster(
     part: ClusterPlant, clock: Clock, hidden_turns: HiddenTurns, seed: int = 0, kv: KvSpec | None = None
 ) -> Cluster:
     """Return the cluster of a table, with the tiers `kv`; what it refuses becomes one line to the user."""
+    racks, pools = [_rack(rack) for rack in part.racks], [_pool(pool) for pool in part.pools]
     try:
         return Cluster(
             clock,
             hidden_turns,
-            racks=[_rack(rack) for rack in part.racks],
+            racks=racks,
             configurations=[_configuration(name, table) for name, table in part.configurations.items()],
-            pools=[_pool(pool) for pool in part.pools],
-            faults=[_fault(fault) for fault in part.faults],
+            pools=pools,
+            faults=fault_specs(part.faults, lay_out(racks, pools)),
+            poisons=poison_specs(part.faults),
             kv=kv,
             load_stream=stream_key(seed, "plant.loading"),
         )
@@ -136,22 +137,6 @@ def _times(times: LinearTimesPart | RecordedTimesPart | None) -> StepTimes | Non
             return None
         case LinearTimesPart():
             return LinearTimes(**times.model_dump(exclude={"kind"}))
-
-
-def _fault(fault: Fault) -> FaultSpec:
-    """The share of speed or of rate that is left becomes a factor of time."""
-    left = fault.factor_ratio
-    if left is None:
-        left = 0.0 if fault.kind == "link_down" else 0.5
-    return FaultSpec(
-        kind=fault.kind,
-        at_s=fault.at_s,
-        until_s=None if fault.for_s is None else fault.at_s + fault.for_s,
-        worker=fault.worker,
-        rack=fault.rack,
-        link=fault.link,
-        factor=math.inf if left == 0.0 else 1.0 / left,
-    )
 
 
 def _or_inf(value: float | None) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from orchestrator.clock import Clock
 from orchestrator.ports import Source
+from orchestrator.rng import stream_key
 from orchestrator.turn import ClassName
 from plant.hidden_turns import HiddenTurns
 from scenarios.build import trace_workloads
@@ -18,11 +19,20 @@ from scenarios.schema.workloads import (
     StepWorkload,
     Synthetic,
 )
+from scenarios.workloads.returning import Returning, ReturnSpec
 from scenarios.workloads.synthetic import ClassMix, Lengths, Poisson, Saturated, TurnFactory
 
 
 def source(scenario: Scenario, seed: int, clock: Clock, hidden_turns: HiddenTurns) -> Source:
-    """Return the scenario's source of turns."""
+    """Return the scenario's source of turns, with clients that come back where it says so."""
+    first = _first_turns(scenario, seed, clock, hidden_turns)
+    if not scenario.clients.attempts:
+        return first
+    spec = ReturnSpec(**scenario.clients.model_dump())
+    return Returning(first, clock, hidden_turns, spec, stream_key(seed, "clients.jitter"))
+
+
+def _first_turns(scenario: Scenario, seed: int, clock: Clock, hidden_turns: HiddenTurns) -> Source:
     part = scenario.workload
     if isinstance(part, RequestsWorkload):
         raise UserError(

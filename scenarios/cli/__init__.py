@@ -14,6 +14,7 @@ from scenarios.cli import (
     check_policy,
     compare,
     demo,
+    fuzz,
     identify,
     judge,
     leaderboard,
@@ -55,6 +56,7 @@ app.command()(logs(identify.identify))
 app.command()(judge.judge)
 app.command()(logs(sweep.sweep))
 app.command(name="check-policy")(check_policy.check_policy)
+app.command()(fuzz.fuzz)
 app.command()(logs(suite.suite))
 app.command()(logs(leaderboard.leaderboard))
 app.command(name="list")(library.list_scenarios)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from orchestrator.catalogue import HEADLINE
+from orchestrator.errors import LawFailed
 from orchestrator.real_clock import run_real
 from orchestrator.recorder import Sink
 from orchestrator.turn import ConfigurationName
@@ -31,6 +32,7 @@ from scenarios.run.plant_estimate import estimated_plant
 from scenarios.run.pools import PoolWatch, Times, stranded, swing
 from scenarios.run.progress import Progress, watch
 from scenarios.run.record import RunData, RunFolder
+from scenarios.run.recovery import fault_spans, recovery
 from scenarios.run.result import Run
 from scenarios.run.sink import FolderSink, MemorySink
 from scenarios.schema.laws import Candidate
@@ -174,6 +176,8 @@ def _simulate(
             raise UserError(f"times: {error}") from None
         if isinstance(error, UserError):
             raise error from None
+        if isinstance(error, LawFailed):
+            raise UserError(str(error)) from error
         raise
     except OutsideTable as error:
         raise UserError(f"times: {error}") from None
@@ -229,6 +233,7 @@ def judged(scenario: Scenario, candidate: Candidate, seed: int, ended: Ended, da
         "kv": None if ended.kv is None else kv_figures(ended.kv, data.signals, window_s),
         "measured": estimated_plant(data.turns, data.signals, window_s),
         "pools": swing(data.signals, window_s, verdicts),
+        "recovery": recovery(data.signals, fault_spans(scenario), window_s[0], end_s),
         "stranded": None if ended.pools is None else stranded(*ended.pools, data.signals, window_s),
         "warnings": [*_warnings(scenario, candidate, facts), *metrics.idle(works, window_s, summary)],
         "trace": ended.trace,

@@ -112,9 +112,10 @@ def flow(signals: pd.DataFrame, window_s: Window, *, endless_work: bool = False)
         return float(np.average(values, weights=w))
 
     occupancy, waits = column(f"{HEADLINE}_mean"), column("backlog_turns_min") > 0
-    utilization = mean(occupancy)
-    starved = mean((occupancy < STARVED_BELOW_RATIO) & waits)
-    if utilization >= FULL_RATIO and mean(waits) > 0.5 and not endless_work:
+    there = np.isfinite(occupancy)  # while there is no slot, none is used and none is idle
+    utilization = float(np.average(occupancy[there], weights=w[there])) if there.any() else None
+    starved = mean(~(occupancy >= STARVED_BELOW_RATIO) & waits)
+    if (utilization or 0.0) >= FULL_RATIO and mean(waits) > 0.5 and not endless_work:
         word = "saturated"
     else:
         word = "starved" if starved > STARVED_SHARE_RATIO else "fed"

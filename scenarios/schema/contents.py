@@ -8,6 +8,7 @@ from pydantic import Field
 
 from scenarios.schema.base import NotNegative, ScenarioTable
 from scenarios.schema.expect import Expectation
+from scenarios.schema.faults import ClientsPart
 from scenarios.schema.laws import Candidate
 from scenarios.schema.plants import ClusterPlant, Plant, RecordedTimesPart
 from scenarios.schema.reconfigure import ReadyPart, ReconfigurePart
@@ -36,6 +37,7 @@ class ScenarioContents(ScenarioTable):
     drain_s: NotNegative = 0.0
     workload: Workload
     plant: Plant
+    clients: ClientsPart = ClientsPart()
     admission: AdmissionQueuePart = AdmissionQueuePart()
     ready: ReadyPart = ReadyPart()
     control: ControlPart = ControlPart()

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from orchestrator.messages import DECODES, FILLS, Role
-from scenarios.schema.base import Count, NotNegative, Positive, ScenarioTable, Share
+from scenarios.schema.base import Count, NotNegative, Positive, ScenarioTable
+from scenarios.schema.faults import Fault
 from scenarios.schema.kv import KvPart
 from scenarios.schema.moe import MoeTimes
 from scenarios.schema.table_times import TableTimes
@@ -95,6 +96,7 @@ class Configuration(ScenarioTable):
     flip_s: NotNegative = 0.0
     load_cv_ratio: NotNegative = 0.0
     fail_ratio: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    fails_at_ratio: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
     preemption: Literal["recompute", "swap"] = "recompute"
     swap_bytes_per_s: Positive | None = None
     readmission: Literal["waits", "at_once"] = "waits"
@@ -138,21 +140,6 @@ class WorkerPool(ScenarioTable):
 
     configuration: str
     workers: Count
-
-
-class Fault(ScenarioTable):
-    """Something that befalls the plant at `at_s`, for `for_s` (None: for good).
-
-    `factor_ratio` is the share that is left: of a slowed worker's speed (None: half), of a link's rate (None: nothing).
-    """
-
-    kind: Literal["lost", "slowed", "link_down"]
-    at_s: NotNegative
-    for_s: Positive | None = None
-    worker: Annotated[int, Field(ge=0)] | None = None
-    rack: Annotated[int, Field(ge=0)] | None = None
-    link: str | None = None
-    factor_ratio: Share | None = None
 
 
 class ClusterPlant(ScenarioTable):

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import model_validator
 
 from scenarios.schema.base import Count, NotNegative, Positive, ScenarioTable, Share
+from scenarios.schema.faults import TelemetryFault
 
 
 class ServiceClass(ScenarioTable):
@@ -52,6 +53,7 @@ class TelemetryPart(ScenarioTable):
     age_s: NotNegative = 0.0
     noise_ratio: NotNegative = 0.0
     drop_ratio: Share = 0.0
+    faults: tuple[TelemetryFault, ...] = ()
     ledger: Literal["aged", "fresh"] = "aged"
 
     @model_validator(mode="after")
@@ -68,10 +70,15 @@ class TelemetryPart(ScenarioTable):
 
 
 class DispatchPart(ScenarioTable):
-    """How many routers there are, and how old the loads are that they see (None: fresh)."""
+    """How many routers there are, and how old the loads are that they see (None: fresh).
+
+    A turn whose worker is lost goes to another one; `quarantine_after` such losses it fails in a bucket of its own,
+    `quarantined`, so that a request that kills its worker does not kill many (None: after three retries as any other).
+    """
 
     routers: Count = 1
     snapshot_s: Positive | None = None
+    quarantine_after: Count | None = None
 
 
 class RecordPart(ScenarioTable):

@@ -135,9 +135,7 @@ class RealBackend:
             )
             for engine in part.engines
         ]
-        self.plant = self.recorded = EnginesPlant(
-            clock, specs, source.exchanges, self._give_up, self._counted, self._announced
-        )
+        self.plant = self.recorded = EnginesPlant(clock, specs, source.exchanges, self._give_up, self._counted)
 
     def begin(self, orchestrator: Orchestrator) -> None:
         """Begin to probe."""
@@ -176,10 +174,6 @@ class RealBackend:
     def _give_up(self, turn_id: TurnId, bucket: str) -> None:
         assert self._orchestrator is not None  # no turn comes before `begin`
         self._orchestrator.cancel(turn_id, bucket)
-
-    def _announced(self) -> None:
-        if self._orchestrator is not None:
-            self._orchestrator.registry.update()
 
     def _counted(self, turn_id: TurnId, usage: Usage) -> None:
         assert self._orchestrator is not None

@@ -101,7 +101,7 @@ class StreamingPlant:
         self.stage, self.withdraw = plant.stage, plant.withdraw
         self.has_room, self.fits, self.cached_tokens = plant.has_room, plant.fits, plant.cached_tokens
         self.reconfigure, self.evict, self.apply = plant.reconfigure, plant.evict, plant.apply
-        self.read, self.facts = plant.read, plant.facts
+        self.read, self.facts, self.listen = plant.read, plant.facts, plant.listen
         self.holding, self.cost_s = plant.holding, plant.cost_s
 
     def fill(self, worker: WorkerId, turn: TurnView, prefix: KvRef) -> Future[Filled]:

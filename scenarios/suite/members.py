@@ -25,6 +25,17 @@ SUITE: Mapping[str, tuple[str, ...]] = {
     "pool scale": ("pool_scale_1", "pool_scale_8", "pool_scale_64", "pool_scale_128"),
     "aggregated or not": ("aggregated_vs_disaggregated",),
     "null": ("open_loop_null",),
+    "faults": (
+        "rack_loss",
+        "storage_loss",
+        "frozen_telemetry",
+        "poisoned_request",
+        "poisoned_request_unbounded",
+        "retry_storm",
+        "retry_storm_budget",
+        "worsening_worker",
+        "half_way_loads",
+    ),
 }
 # The fixed field of the leaderboard: laws of one slot, on plants that do not depend on the law.
 LEADERBOARD: tuple[str, ...] = ("full_empty_reference", "mild", "stale_observation", "service_drift", "windup_step")

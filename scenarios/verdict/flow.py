@@ -54,7 +54,8 @@ def flow_of(occupancy_ratio: Floats, backlog_turns: Floats) -> Flow:
     Parameters
     ----------
     occupancy_ratio : ndarray
-        Bin means of the share of decode slots in use, shape (n,).
+        Bin means of the share of decode slots in use, shape (n,); NaN while there was no slot: such a bin does not
+        count in the utilisation, and starves where work waits.
     backlog_turns : ndarray
         The least backlog in each bin, shape (n,): work waits in a bin only where the door was never empty, so that a
         turn that is let in a moment after it came counts as no wait.
@@ -62,12 +63,13 @@ def flow_of(occupancy_ratio: Floats, backlog_turns: Floats) -> Flow:
     if len(occupancy_ratio) == 0:
         return Flow(decode_utilization_ratio=0.0, starved_ratio=0.0, waiting_ratio=0.0, lost_ratio=0.0)
     waiting = backlog_turns > 0
-    starved = waiting & (occupancy_ratio < STARVED_BELOW_RATIO)
+    there = np.isfinite(occupancy_ratio)
+    starved = waiting & ~(occupancy_ratio >= STARVED_BELOW_RATIO)
     return Flow(
-        decode_utilization_ratio=float(occupancy_ratio.mean()),
+        decode_utilization_ratio=float(occupancy_ratio[there].mean()) if there.any() else 0.0,
         starved_ratio=float(starved.mean()),
         waiting_ratio=float(waiting.mean()),
-        lost_ratio=float(((1.0 - occupancy_ratio) * waiting).mean()),
+        lost_ratio=float(((1.0 - occupancy_ratio) * waiting)[there].mean()) if there.any() else 0.0,
     )
 
 

@@ -18,9 +18,10 @@ from typing import Literal
 
 from orchestrator.rng import mix, stream_key, uniform
 from orchestrator.turn import TurnView
-from scenarios.workloads.player import SessionPlay, SourceContext
+from scenarios.workloads.player import SourceContext
 from scenarios.workloads.sampled_sessions import SampledSessions
 from scenarios.workloads.script import Script
+from scenarios.workloads.session_play import SessionPlay
 
 
 class LanesSource(SampledSessions):

@@ -13,16 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from orchestrator.clock import Clock
 from orchestrator.rng import mix, uniform
 from orchestrator.turn import ClassName, TurnId, TurnView, new
 from plant.hidden_turns import HiddenTurn, HiddenTurns
 from scenarios.workloads.script import Node, Script
+from scenarios.workloads.session_play import SessionPlay
 
 SESSION_MASK = (1 << 63) - 1
 """Session ids are positive 64-bit integers."""
+REFUSED_WAIT_S = 1.0
+"""Seconds that a session waits after a turn that was refused, before it goes on as if the turn had ended: the default
+first backoff of gRPC's connection protocol. Without a wait, a lane of refused turns would never let time pass."""
 ENDS_SESSION = frozenset({"context_overflow", "failed:context_overflow", "rejected:context_overflow"})
 """A context overflow ends its session, as in AgentX; after any other failure the session continues."""
 
@@ -50,47 +54,6 @@ class Counted(Protocol):
     def statistics(self) -> dict[str, float]:
         """Return counts by name."""
         ...
-
-
-class SessionPlay:
-    """One live play of a script."""
-
-    __slots__ = (
-        "abandoned",
-        "earliest_s",
-        "first_played",
-        "in_flight",
-        "key",
-        "keys",
-        "known_scope",
-        "open_waits",
-        "pending",
-        "play",
-        "primer",
-        "scope",
-        "script",
-        "turns_left",
-        "warmup_left",
-        "warmup_sent",
-    )  # fmt: skip
-
-    def __init__(self, script: Script, key: int, scope: int, play: int, known_scope: int) -> None:
-        self.script = script
-        self.key = key
-        self.scope = scope
-        self.known_scope = known_scope
-        self.play = play
-        self.keys = [mix(key, s) for s in range(len(script.streams))]
-        self.turns_left = script.requests
-        self.first_played = [0] * len(script.streams)  # the first request of each stream that is replayed
-        self.in_flight = 0
-        self.abandoned = False
-        self.pending: dict[Node, tuple[float, Any]] = {}
-        self.open_waits: dict[Node, int] = {}
-        self.earliest_s: dict[Node, float] = {}
-        self.primer: Node | None = None
-        self.warmup_left = 0
-        self.warmup_sent = 0
 
 
 class Player:
@@ -192,6 +155,9 @@ class Player:
         tree, s, k = live
         tree.in_flight -= 1
         tree.turns_left -= 1
+        refused = tree.arrived_s == at_s and outcome != "retired"
+        if refused:
+            at_s += REFUSED_WAIT_S
         if outcome in ENDS_SESSION and not tree.abandoned:
             self._abandon(tree)
         if tree.warmup_left and not tree.abandoned and (s, k) == tree.primer:
@@ -208,7 +174,10 @@ class Player:
                     self._release(tree, node, at_s, ready)
             self._schedule(tree, ready, at_s)
         if tree.turns_left == 0:
-            self._finish(tree)
+            if refused:
+                self._context.clock.at(at_s, self._finish, tree)
+            else:
+                self._finish(tree)
         elif self._system_cap_s is not None and not self._live:
             self._cut_system_idle(at_s)
 
@@ -262,6 +231,7 @@ class Player:
         s, k = node
         del tree.pending[node]
         tree.in_flight += 1
+        tree.arrived_s = self._context.clock.now()
         context = self._context
         stream = tree.script.streams[s]
         turn_id = TurnId(next(context.births))

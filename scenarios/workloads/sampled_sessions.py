@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from orchestrator.rng import stream_key
 from orchestrator.turn import TurnId
 from scenarios.errors import UserError
-from scenarios.workloads.player import Player, SessionPlay, SourceContext
+from scenarios.workloads.player import Player, SourceContext
 from scenarios.workloads.script import Script
+from scenarios.workloads.session_play import SessionPlay
 
 
 class SampledSessions:

@@ -40,6 +40,7 @@ class HandPlant:
         self.asked: list[tuple[int, str]] = []
         self.epochs: dict[int, int] = {}
         self._facts: list[PlantFact] = []
+        self.heard: Callable[[], None] = lambda: None
         for worker, name in enumerate(("fill", "fill", "decode", "decode", "spare", "spare")):
             self.announce("joined", worker, name)
 
@@ -50,6 +51,7 @@ class HandPlant:
             raise self.error("did not come up")
         self.epochs[worker] = self.epochs.get(worker, 0) + 1
         self.announce("joined", worker, to)
+        self.heard()
 
     def announce(self, kind: Any, worker: int, name: str) -> None:
         self._facts.append(PlantFact(kind, 0.0, info(worker, name, self.epochs.get(worker, 0)), name))
@@ -64,7 +66,7 @@ class Events:
 
     def __init__(self) -> None:
         self.all: list[dict[str, Any]] = []
-        self.workers = TimeWeightedLevel()
+        self.workers, self.slots, self.standing_slots = (TimeWeightedLevel() for _ in range(3))
 
     def event(self, kind: str, at_s: float, **fields: Any) -> None:
         self.all.append({"kind": kind, "at_s": at_s, **fields})
@@ -90,6 +92,7 @@ class House:
             clock, hand_plant, events, ReconfigureSpec(**limits), self.registry, self._empty, self.flights.append
         )
         self.registry.update()
+        hand_plant.heard = self.registry.update
 
     def _empty(self, worker: Worker) -> None:
         self.drained.append(worker.id)

@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from scenarios.workloads.corpus import Conversation, StreamBuilder
-from scenarios.workloads.player import Player, SessionPlay
+from scenarios.workloads.player import Player
 from scenarios.workloads.script import Script, script
+from scenarios.workloads.session_play import SessionPlay
 from tests.scenarios.workloads.kit import Bench
 
 Starts = dict[tuple[int, int], float]

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import tomli_w
+
 from scenarios.build.laws.file import class_of, parsed, slot_of
 from scenarios.fuzz.invariants import Broken, broken_law
-from scenarios.fuzz.shrink import shrunk
+from scenarios.fuzz.shrink import TRIES, shrunk
 from scenarios.fuzz.worlds import scenario_of, world
-from scenarios.schema.load import load, to_toml
+from scenarios.schema.load import load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +33,11 @@ class Failure:
 
 
 def search(
-    seed: int, worlds: range, law: str | None = None, done: Callable[[int], None] | None = None
+    seed: int,
+    worlds: range,
+    law: str | None = None,
+    done: Callable[[int], None] | None = None,
+    tries: int = TRIES,
 ) -> Iterator[Failure]:
     """Run the worlds of these numbers and yield every failure, shrunk.
 
@@ -43,6 +49,8 @@ def search(
         `path/to/law.py:Class(name=value, ...)`, in its slot in every world.
     done : callable, optional
         Called with the number of each world that has been run.
+    tries : int
+        Most runs to spend on making one failure small.
 
     Raises
     ------
@@ -54,8 +62,8 @@ def search(
         raw = world(seed, number, fixed)
         broken = broken_law(scenario_of(raw))
         if broken is not None and broken.law != "refused":
-            small, seen = shrunk(raw, broken)
-            yield Failure(world=number, broken=seen, toml=to_toml(scenario_of(small)))
+            small, seen = shrunk(raw, broken, tries)
+            yield Failure(world=number, broken=seen, toml=tomli_w.dumps(small))
         if done is not None:
             done(number)
 

@@ -6,6 +6,7 @@ import asyncio
 import hmac
 from collections.abc import Mapping
 from concurrent.futures import Executor
+from dataclasses import replace
 from typing import Protocol
 
 import orjson
@@ -133,6 +134,8 @@ class Completions:
 
     def _read(self, body: bytes) -> tuple[Ask, object]:
         ask = read_ask(body, chat=self._chat)
+        if not ask.model:
+            ask = replace(ask, model=self._desk.models()[0])
         return ask, self._desk.read(ask)
 
 

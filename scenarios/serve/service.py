@@ -225,7 +225,7 @@ class Service:
 
     def submit(self, ask: Ask, read: object, headers: Mapping[str, str]) -> Reply:
         """Let a request arrive now."""
-        if ask.model not in ("", self._work.model):
+        if ask.model != self._work.model:
             raise RefusedAsk(404, "model_not_found", f"there is no model {ask.model}; there is {self._work.model}")
         if self._ended.done():
             raise RefusedAsk(503, "stopped", "the server has stopped")

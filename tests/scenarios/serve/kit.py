@@ -75,7 +75,7 @@ def client(service: Service) -> httpx.AsyncClient:
 
 def chat(text: str, **fields: Any) -> dict[str, Any]:
     """Return the body of a chat completion."""
-    return {"model": "sim-model", "messages": [{"role": "user", "content": text}], **fields}
+    return {"model": "sim-model", "messages": [{"role": "user", "content": text}]} | fields
 
 
 def chunks(body: bytes) -> list[Any]:

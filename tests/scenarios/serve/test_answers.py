@@ -47,11 +47,14 @@ def test_a_stream_has_one_chunk_a_token_then_usage_then_done(tmp_path: Path) -> 
     async def main() -> None:
         async with serving(tmp_path / "run") as service, client(service) as http:
             fields = {"stream": True, "max_tokens": 6, "ignore_eos": True, "stream_options": {"include_usage": True}}
-            answer = await http.post("/v1/chat/completions", json=chat("hello there", **fields, colour="blue"))
+            answer = await http.post(
+                "/v1/chat/completions", json=chat("hello there", **fields, model="", colour="blue")
+            )
         assert answer.headers["content-type"].startswith("text/event-stream")
         role, *tokens, usage = chunks(answer.content)
         assert role["choices"][0]["delta"] == {"role": "assistant", "content": ""}
         assert {chunk["object"] for chunk in (role, *tokens, usage)} == {"chat.completion.chunk"}
+        assert {chunk["model"] for chunk in (role, *tokens, usage)} == {"sim-model"}
         assert [chunk["choices"][0]["finish_reason"] for chunk in tokens] == [None] * 5 + ["length"]
         assert len("".join(chunk["choices"][0]["delta"]["content"] for chunk in tokens).split()) == 6
         assert usage["choices"] == []

@@ -80,6 +80,9 @@ def _options(part: TraceConversations) -> ReadOptions:
         block_tokens=part.block_tokens,
         delta=part.delta,
         drop_doubles=part.drop_doubles,
+        columns=part.columns,
+        time_unit=part.time_unit,
+        spread_stamps=part.spread_stamps,
         stated_thinks=part.think_times == "stated",
         seed=part.corpus_seed,
         horizon_s=part.generate_s,
@@ -116,8 +119,10 @@ def facts(scenario: Scenario) -> dict[str, Any] | None:
     return dict(prepared(workload.conversations).facts) if isinstance(workload, Played | ReplayWorkload) else None
 
 
-def with_trace(scenario: Scenario, path: Path) -> Scenario:
-    """Return the scenario with its conversations replaced by those of a trace.
+def with_trace(scenario: Scenario, path: Path, columns: str | None = None) -> Scenario:
+    """Return the scenario with its conversations replaced by those of a trace; `columns` says how to read a table.
+
+    Settings that the scenario states for the conversations hold for the trace too, but for those of a file's own form.
 
     Raises
     ------
@@ -128,7 +133,9 @@ def with_trace(scenario: Scenario, path: Path) -> Scenario:
     if not isinstance(workload, Played | ReplayWorkload):
         raise UserError(f"--trace: the workload of this scenario is {workload.kind}, which plays no conversations")
     old = workload.conversations
-    kept = old.model_dump(include=set(Conversations.model_fields))
-    trace = TraceConversations(kind="trace", path=str(path), **kept)
+    of_any = set(Conversations.model_fields)
+    of_form = {"kind", "path", "format", "columns"}
+    kept = old.model_dump(include=of_any if old.kind == "generated" else (old.model_fields_set | of_any) - of_form)
+    trace = TraceConversations(kind="trace", path=str(path), columns=columns, **kept)
     prepared(trace)  # a trace that cannot be read is reported before anything runs
     return scenario.model_copy(update={"workload": workload.model_copy(update={"conversations": trace})})

@@ -39,6 +39,9 @@ def compare(
     trace: Annotated[
         Path | None, typer.Option(help="Play the conversations of this trace instead of the scenario's own.")
     ] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Read --trace as a table: arrived=COLUMN,input=COLUMN,output=COLUMN,...")
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="A new folder for records and report; else one under runs/.", callback=new_folder),
@@ -56,7 +59,7 @@ def compare(
     if policy_file is not None:
         scenario, _ = with_policy_file(scenario, policy_file)
     if trace is not None:
-        scenario = with_trace(scenario, trace)
+        scenario = with_trace(scenario, trace, columns)
         print_repairs(scenario)
     if out is None and not as_json:
         out = free_folder(find(file).stem)

@@ -36,6 +36,9 @@ def run(
     trace: Annotated[
         Path | None, typer.Option(help="Play the conversations of this trace instead of the scenario's own.")
     ] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Read --trace as a table: arrived=COLUMN,input=COLUMN,output=COLUMN,...")
+    ] = None,
     rate: Annotated[
         float | None, typer.Option(help="Run on the real clock, at this many seconds a second.", min=0.001, max=1e6)
     ] = None,
@@ -51,7 +54,7 @@ def run(
     if policy_file is not None:
         scenario, candidate = with_policy_file(scenario, policy_file)
     if trace is not None:
-        scenario = with_trace(scenario, trace)
+        scenario = with_trace(scenario, trace, columns)
         print_repairs(scenario)
     names = [candidate.name for candidate in scenario.candidates]
     if candidate is not None and candidate not in names:

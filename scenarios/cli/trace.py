@@ -27,6 +27,14 @@ Clock = Annotated[
 Block = Annotated[int | None, typer.Option(help="Tokens of a block, if other than the format's.", min=1)]
 Delta = Annotated[bool, typer.Option("--delta", help="Input lengths are only the new part (Mooncake).")]
 Doubles = Annotated[bool, typer.Option("--drop-doubles", help="Leave out requests sent twice, streamed and plain.")]
+Columns = Annotated[
+    str | None, typer.Option(help="Read any table: arrived=COLUMN,input=COLUMN,output=COLUMN[,session=COLUMN,unit=ms].")
+]
+Unit = Annotated[
+    Literal["s", "ms", "us", "ns"] | None,
+    typer.Option("--time-unit", help="The unit of stamps and waits, if other than the format's."),
+]
+Spread = Annotated[bool, typer.Option("--spread-stamps", help="Draw starts within the grain of a coarse clock.")]
 Horizon = Annotated[float, typer.Option(help="How long to generate (ServeGen), seconds.", min=1.0, max=LONGEST_S)]
 Seed = Annotated[int, typer.Option(help="For formats that are generators.", min=0, max=LARGEST_SEED)]
 
@@ -47,6 +55,9 @@ def inspect(
     block_tokens: Block = None,
     delta: Delta = False,
     drop_doubles: Doubles = False,
+    columns: Columns = None,
+    time_unit: Unit = None,
+    spread_stamps: Spread = False,
     horizon_s: Horizon = 3_600.0,
     seed: Seed = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
@@ -70,6 +81,9 @@ def inspect(
         block_tokens=block_tokens,
         delta=delta,
         drop_doubles=drop_doubles,
+        columns=columns,
+        time_unit=time_unit,
+        spread_stamps=spread_stamps,
         horizon_s=horizon_s,
         seed=seed,
     )
@@ -101,6 +115,8 @@ def lanes(
     ] = 7_200.0,
     form: Form = "auto",
     on_error: OnErrorOption = "repair",
+    columns: Columns = None,
+    time_unit: Unit = None,
     preset: Annotated[str, typer.Option(help="Which sessions to generate.")] = "agentx",
     json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
@@ -113,7 +129,11 @@ def lanes(
     from scenarios.workloads.generate.presets import generate as make
     from scenarios.workloads.script import scripts
 
-    corpus = make(preset, sessions=700, seed=1) if path is None else _read(path, form, on_error=on_error)
+    corpus = (
+        make(preset, sessions=700, seed=1)
+        if path is None
+        else _read(path, form, on_error=on_error, columns=columns, time_unit=time_unit)
+    )
     figures = averaged(scripts(corpus), lanes=count, seeds=seeds, tree_idle_cap_s=idle_cap_s or None, window_s=window_s)
     if json:
         import orjson
@@ -136,6 +156,9 @@ def convert(
     block_tokens: Block = None,
     delta: Delta = False,
     drop_doubles: Doubles = False,
+    columns: Columns = None,
+    time_unit: Unit = None,
+    spread_stamps: Spread = False,
     horizon_s: Horizon = 3_600.0,
     seed: Seed = 1,
 ) -> None:
@@ -156,6 +179,9 @@ def convert(
         block_tokens=block_tokens,
         delta=delta,
         drop_doubles=drop_doubles,
+        columns=columns,
+        time_unit=time_unit,
+        spread_stamps=spread_stamps,
         horizon_s=horizon_s,
         seed=seed,
     )

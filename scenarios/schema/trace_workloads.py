@@ -41,7 +41,9 @@ class TraceConversations(Conversations):
     """A trace of any format that a reader takes; a relative `path` is looked up from the working directory.
 
     `subagent_clock`, `block_tokens`, `delta` and `drop_doubles` are for formats that leave these open; `corpus_seed`
-    and `generate_s` for those that are parameters of a generator. See the guide to traces.
+    and `generate_s` for those that are parameters of a generator. `columns` ("arrived=ts,input=prompt_len,...") reads
+    any table; `time_unit` is the unit of stamps and waits where the format's own does not hold; `spread_stamps` draws
+    starts within the grain of a coarse clock, by `corpus_seed`. See the guide to traces.
     """
 
     kind: Literal["trace"]
@@ -52,6 +54,9 @@ class TraceConversations(Conversations):
     block_tokens: Count | None = None
     delta: bool = False
     drop_doubles: bool = False
+    columns: str | None = None
+    time_unit: Literal["s", "ms", "us", "ns"] | None = None
+    spread_stamps: bool = False
     corpus_seed: Annotated[int, Field(ge=0)] = 1
     generate_s: Positive = 3_600.0
 

@@ -37,7 +37,7 @@ class BlockIds:
     def __init__(self, repairs: Repairs, block_tokens: int, key: str = "hash_ids") -> None:
         self.block_tokens = block_tokens
         self._repairs = repairs
-        self._key = key
+        self.key = key
         self._numbers: dict[int | str, int] = {}
         self._rows = self._misfits = 0
         self._lengths: list[tuple[int, int]] = []
@@ -47,13 +47,13 @@ class BlockIds:
 
         Ids are prefix-chained, so a repeated id is a defect: from its second occurrence on the prompt has no ids.
         """
-        at_key = f"{at}: {self._key}"
-        listed = row.get(self._key)
+        at_key = f"{at}: {self.key}"
+        listed = row.get(self.key)
         if listed is None:
-            self._repairs.note(f"{self._key} absent", at, "the prompt has no block ids: nothing of it can be reused")
+            self._repairs.note(f"{self.key} absent", at, "the prompt has no block ids: nothing of it can be reused")
             return []
         if not isinstance(listed, list):
-            raise self._repairs.rejection(f"{self._key} not a list", at_key, "a list of ids was expected")
+            raise self._repairs.rejection(f"{self.key} not a list", at_key, "a list of ids was expected")
         runs = runs_of(self._array(listed, at_key)[: self._blocks(len(listed), prompt_tokens, at_key)])
         unique_blocks = before_repeat(runs)
         if unique_blocks is None:
@@ -109,7 +109,7 @@ class BlockIds:
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
             problem = f"{value!r}; an integer below 2^64 or a string was expected"
-            raise self._repairs.rejection(f"{self._key} not an id", at_key, problem)
+            raise self._repairs.rejection(f"{self.key} not an id", at_key, problem)
         if isinstance(value, int) and abs(value) < FIRST_NUMBER:
             return value
         return self._numbers.setdefault(value, FIRST_NUMBER + len(self._numbers))

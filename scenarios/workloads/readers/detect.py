@@ -9,16 +9,24 @@ from pathlib import Path
 from scenarios.errors import UserError, nearest
 from scenarios.workloads.corpus import Corpus
 from scenarios.workloads.readers import (
+    aibrix,
     aiperf,
+    aiperf_export,
     azure,
     bailian,
+    blis,
     burstgpt,
     claude_code,
+    dynamo,
     mooncake,
     otel,
     parquet,
     servegen,
+    sharegpt,
+    table,
     tracelab,
+    vidur,
+    vllm_bench,
     weka,
 )
 from scenarios.workloads.readers.files import members, sha256
@@ -32,6 +40,7 @@ READERS: dict[str, tuple[Callable[[Sample], str], Reader]] = {
     module.FORMAT: (module.mismatch, module.read)
     for module in (
         parquet, weka, tracelab, bailian, mooncake, azure, burstgpt, servegen, aiperf, otel, claude_code,
+        dynamo, aiperf_export, aibrix, vidur, blis, vllm_bench, sharegpt,
     )
 }  # fmt: skip
 """Tried in this order: the more specific format comes first."""
@@ -66,11 +75,16 @@ def read(
         raise UserError(f"format {form!r} is not known{nearest(form, READERS)}; known: {', '.join(READERS)}")
     if not path.exists():
         raise UserError(f"{path}: no such file or directory")
+    if options.columns is not None:
+        if form not in ("auto", table.FORMAT):
+            raise UserError(f"--columns reads a table; leave --format {form} out")
+        return _finished(table.read(path, options), path, options)
     start = sample(path, options.on_error)
     if form == "auto":
         form = _detected(start)
         if not form:
-            raise UserError(f"{path}: no known format{_examined_file(path)}: {_nearest(start)}")
+            advice = "; --columns reads any table of requests"
+            raise UserError(f"{path}: no known format{_examined_file(path)}: {_nearest(start)}{advice}")
     elif reason := READERS[form][0](start):
         raise UserError(f"{path}: not {form}: {reason}")
     unread = _check_folder(path, form) if path.is_dir() and form != servegen.FORMAT else []
@@ -80,8 +94,14 @@ def read(
         raise UserError(f"{path}: a defect of the whole file; nothing is left of it under `--on-error skip`") from None
     if unread:
         corpus.repairs.note("file not read", f"{unread[0]}", "of another form, or in a sub-folder", len(unread))
-    if form != parquet.FORMAT:
-        doubt(corpus, f"{path}")
+    return _finished(corpus, path, options)
+
+
+def _finished(corpus: Corpus, path: Path, options: ReadOptions) -> Corpus:
+    """Return the corpus with the doubts about the whole of it; a converted one has those of its first reading."""
+    if path.suffix == ".parquet" and options.columns is None:
+        return corpus
+    doubt(corpus, f"{path}")
     return with_grain(corpus, f"{path}", spread=options.spread_stamps, seed=options.seed)
 
 

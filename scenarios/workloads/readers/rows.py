@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,7 +32,7 @@ class ReadOptions:
     accumulate; `seed` and `horizon_s` are for formats that are generators; `drop_doubles` leaves out a request that is
     sent twice (streamed, then plain); `stated_thinks` plays think times longer than the interval of starts. `time_unit`
     is the unit of stamps and waits where the format's own does not hold. `spread_stamps` draws starts within the grain
-    of a coarse clock.
+    of a coarse clock. `columns` says which column of a table holds what, see `table`.
     """
 
     on_error: OnError = "repair"
@@ -44,6 +45,7 @@ class ReadOptions:
     horizon_s: float = 3_600.0
     time_unit: TimeUnit | None = None
     spread_stamps: bool = False
+    columns: str | None = None
 
     def unit_s(self, own_s: float) -> float:
         """Return the unit of stamps and waits, seconds: the stated one, else the format's own."""
@@ -93,9 +95,15 @@ def sample_of(path: Path, file: Path) -> Sample:
     if isinstance(first, list):
         first = first[0] if first else None
     second = _json_line(first_lines[1]) if len(first_lines) > 1 else None
-    header = tuple(name.strip().strip('"') for name in first_lines[0].decode("utf-8-sig", "replace").split(","))
+    line = first_lines[0].decode("utf-8-sig", "replace")
+    header = tuple(name.strip().strip('"') for name in line.split(delimiter_of(line)))
     values = [first, *(_json_line(line) for line in first_lines[1:])]
     return Sample(path, first, second, header, tuple(value for value in values if isinstance(value, dict)))
+
+
+def delimiter_of(header: str) -> str:
+    """Return what parts the columns of a header: a comma unless another mark occurs more often."""
+    return max(",;\t|", key=header.count)
 
 
 def _json_line(line: bytes) -> Any:
@@ -142,7 +150,7 @@ def json_rows(path: Path, repairs: Repairs, *, deep: bool = False) -> Iterator[t
             yield at, value
 
 
-def csv_rows(path: Path, repairs: Repairs) -> Iterator[tuple[str, dict[str, str]]]:
+def csv_rows(path: Path, repairs: Repairs, *, any_name: bool = False) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield (place, row) for every line of CSV files under their header; quotes and a byte-order mark are allowed.
 
     A last line with fewer fields than the header is an error, or left out and counted under `skip`; so is one that ends
@@ -155,7 +163,7 @@ def csv_rows(path: Path, repairs: Repairs) -> Iterator[tuple[str, dict[str, str]
         The last line is truncated (except under `skip`), or no file holds a row.
     """
     row_count = 0
-    for file in files.members(path, (".csv",)):
+    for file in files.members(path, (".csv", ".tsv", ".txt") if any_name else (".csv",)):
         unended: list[bytes] = []
         numbered = files.lines(file, unended)
         numbers: list[int] = []
@@ -165,7 +173,9 @@ def csv_rows(path: Path, repairs: Repairs) -> Iterator[tuple[str, dict[str, str]
                 numbers.append(number)
                 yield line.decode("utf-8-sig", "replace")
 
-        reader = csv.DictReader(text())
+        lines = text()
+        header = next(lines, "")
+        reader = csv.DictReader(chain([header], lines), delimiter=delimiter_of(header))
         row = next(reader, None)
         _check_header(reader.fieldnames or (), file)
         final = (reader.fieldnames or ("",))[-1]
@@ -198,7 +208,7 @@ def csv_rows(path: Path, repairs: Repairs) -> Iterator[tuple[str, dict[str, str]
                 row = following
                 continue
             if open_end:
-                last = unended[0].rpartition(b",")[2].decode("utf-8", "replace")
+                last = unended[0].rpartition(delimiter_of(header).encode())[2].decode("utf-8", "replace")
                 repairs.note(
                     "no newline at the end", at, f"kept with {last!r}: incomplete if the file was truncated there"
                 )

@@ -33,6 +33,8 @@ FORMAT = "weka"
 
 def mismatch(sample: Sample) -> str:
     """Return why this is not a Weka trace, '' when it is."""
+    if isinstance(sample.first, dict) and "timestamp" in sample.first:
+        return "its `requests` stand under a `timestamp`, as AIBrix's"
     reason = rows.missing_keys(sample.first, "requests")
     return reason or ("" if isinstance(sample.first["requests"], list) else "its `requests` is not a list")
 

@@ -52,7 +52,7 @@ class BlockIds:
         if listed is None:
             self._repairs.note(f"{self.key} absent", at, "the prompt has no block ids: nothing of it can be reused")
             return []
-        if not isinstance(listed, list):
+        if not isinstance(listed, list | np.ndarray):
             raise self._repairs.rejection(f"{self.key} not a list", at_key, "a list of ids was expected")
         runs = runs_of(self._array(listed, at_key)[: self._blocks(len(listed), prompt_tokens, at_key)])
         unique_blocks = before_repeat(runs)
@@ -95,7 +95,7 @@ class BlockIds:
         self._repairs.repair("block count does not fit the length", at_key, problem, done)
         return min(ids, most)
 
-    def _array(self, listed: list[Any], at_key: str) -> NDArray[np.int64]:
+    def _array(self, listed: list[Any] | NDArray[np.int64], at_key: str) -> NDArray[np.int64]:
         try:
             array = np.asarray(listed)
         except (ValueError, OverflowError):

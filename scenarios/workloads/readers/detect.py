@@ -87,6 +87,7 @@ def read(
             raise UserError(f"{path}: no known format{_examined_file(path)}: {_nearest(start)}{advice}")
     elif reason := READERS[form][0](start):
         raise UserError(f"{path}: not {form}: {reason}")
+    del start  # of a file that is one long line, it holds all of it
     unread = _check_folder(path, form) if path.is_dir() and form != servegen.FORMAT else []
     try:
         corpus = READERS[form][1](path, options)

@@ -13,6 +13,7 @@ import orjson
 import zstandard
 
 from scenarios.errors import UserError
+from scenarios.workloads.readers.long_lines import loads
 from scenarios.workloads.repairs import Repairs, Skip
 
 CHUNK_BYTES = 1 << 18
@@ -180,7 +181,7 @@ def _single_document(
 def parse(line: bytes, path: Path, number: int, repairs: Repairs) -> Any:
     """Parse one JSON text; a syntax error names file, line and byte."""
     try:
-        return orjson.loads(line)
+        return loads(line)
     except orjson.JSONDecodeError as error:
         if is_truncated(line, error):
             problem = "the JSON value is not closed: the file is truncated"

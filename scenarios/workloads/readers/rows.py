@@ -15,9 +15,11 @@ import orjson
 from scenarios.errors import UserError
 from scenarios.workloads.corpus import Conversation, Corpus, StreamBuilder
 from scenarios.workloads.readers import files
+from scenarios.workloads.readers.long_lines import loads
 from scenarios.workloads.repairs import OnError, Repairs, Skip
 
 TEXTS = (".json", ".jsonl", ".csv")
+LONGEST_HEADER_BYTES = 1 << 16
 SAMPLED = 20
 """Lines of which one must be known; session logs begin with rows that say nothing of their form."""
 TimeUnit = Literal["s", "ms", "us", "ns"]
@@ -95,7 +97,7 @@ def sample_of(path: Path, file: Path) -> Sample:
     if isinstance(first, list):
         first = first[0] if first else None
     second = _json_line(first_lines[1]) if len(first_lines) > 1 else None
-    line = first_lines[0].decode("utf-8-sig", "replace")
+    line = first_lines[0][:LONGEST_HEADER_BYTES].decode("utf-8-sig", "replace")
     header = tuple(name.strip().strip('"') for name in line.split(delimiter_of(line)))
     values = [first, *(_json_line(line) for line in first_lines[1:])]
     return Sample(path, first, second, header, tuple(value for value in values if isinstance(value, dict)))
@@ -108,7 +110,7 @@ def delimiter_of(header: str) -> str:
 
 def _json_line(line: bytes) -> Any:
     try:
-        return orjson.loads(line)
+        return loads(line)
     except orjson.JSONDecodeError:
         return None
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from scenarios.workloads.corpus import STARTERS, STOPS, StreamBuilder
 from scenarios.workloads.readers import fields
 from scenarios.workloads.readers.block_ids import BlockIds
@@ -106,6 +108,14 @@ def first_stamp_s(requests: list[Any], at: str, repairs: Repairs, options: ReadO
     return float(first) * options.unit_s(1.0)
 
 
+def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Return whether two requests have the same prompt; long lines hold their ids as arrays."""
+    ids, others = one.get("hash_ids"), other.get("hash_ids")
+    if isinstance(ids, np.ndarray) and isinstance(others, np.ndarray):
+        return one.get("in") == other.get("in") and np.array_equal(ids, others)
+    return one.get("in") == other.get("in") and type(ids) is type(others) and bool(ids == others)
+
+
 def without_doubles(requests: list[Any], at: str, repairs: Repairs, drop: bool) -> list[Any]:
     """Count requests sent twice, streamed and then plain with the same blocks, and drop the second where asked.
 
@@ -116,7 +126,7 @@ def without_doubles(requests: list[Any], at: str, repairs: Repairs, drop: bool) 
     for k, row in enumerate(requests):
         row_before, before = before, row if isinstance(row, dict) else {}
         streamed_first = before.get("type") == "n" and row_before.get("type") == "s"
-        if streamed_first and all(before.get(key) == row_before.get(key) for key in ("in", "hash_ids")):
+        if streamed_first and _same(before, row_before):
             done = "the second is left out" if drop else "kept: it doubles the load, see `drop_doubles`"
             repairs.note("same prompt sent twice, streamed and plain", f"{at}: requests[{k}]", done)
             if drop:

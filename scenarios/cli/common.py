@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from scenarios import commentary
 from scenarios.build.conversations import facts
+from scenarios.build.laws.file import code_of
 from scenarios.cli.options import unwritable
 from scenarios.errors import UserError
 from scenarios.report.terminal import terminal
@@ -69,6 +70,12 @@ def print_repairs(scenario: Scenario) -> None:
     for entry in (facts(scenario) or {"repairs": ()})["repairs"]:
         done = f": {entry['done']}" if entry["done"] else ""
         typer.echo(f"trace: {entry['count']} x {entry['kind']}{done} (first: {entry['first_at']})", err=True)
+
+
+def print_code(scenario: Scenario) -> None:
+    """Say on standard error which files of code the scenario's candidates will run."""
+    for file in code_of(scenario):
+        typer.echo(f"code: {file} will run, with all rights of this user", err=True)
 
 
 def print_checks(checks: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:

@@ -13,7 +13,16 @@ import typer
 from scenarios.analyze.analysis import expected_of_run
 from scenarios.build.conversations import with_trace
 from scenarios.build.laws.file import with_policy_file
-from scenarios.cli.common import bar, free_folder, log_progress, print_checks, print_json, print_repairs, quiet
+from scenarios.cli.common import (
+    bar,
+    free_folder,
+    log_progress,
+    print_checks,
+    print_code,
+    print_json,
+    print_repairs,
+    quiet,
+)
 from scenarios.cli.options import SingleFile, new_folder
 from scenarios.cli.run import refuse_empty
 from scenarios.compare.compare import Comparison
@@ -39,6 +48,9 @@ def compare(
     trace: Annotated[
         Path | None, typer.Option(help="Play the conversations of this trace instead of the scenario's own.")
     ] = None,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Run laws of the scenario from files that do not lie beside it.")
+    ] = False,
     columns: Annotated[
         str | None, typer.Option(help="Read --trace as a table: arrived=COLUMN,input=COLUMN,output=COLUMN,...")
     ] = None,
@@ -55,7 +67,8 @@ def compare(
 
     Example: steadyflow compare full_empty_reference --seeds 10
     """
-    scenario = load(file, sets or ())
+    scenario = load(file, sets or (), allow_code=allow_code)
+    print_code(scenario)
     if policy_file is not None:
         scenario, _ = with_policy_file(scenario, policy_file)
     if trace is not None:

@@ -10,7 +10,7 @@ import typer
 from scenarios.analyze.analysis import expected_of_run
 from scenarios.build.conversations import with_trace
 from scenarios.build.laws.file import with_policy_file
-from scenarios.cli.common import bar, free_folder, print_json, print_repairs, quiet
+from scenarios.cli.common import bar, free_folder, print_code, print_json, print_repairs, quiet
 from scenarios.cli.options import LARGEST_SEED, new_folder
 from scenarios.errors import UserError, nearest
 from scenarios.report.terminal import terminal
@@ -36,6 +36,9 @@ def run(
     trace: Annotated[
         Path | None, typer.Option(help="Play the conversations of this trace instead of the scenario's own.")
     ] = None,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Run laws of the scenario from files that do not lie beside it.")
+    ] = False,
     columns: Annotated[
         str | None, typer.Option(help="Read --trace as a table: arrived=COLUMN,input=COLUMN,output=COLUMN,...")
     ] = None,
@@ -50,7 +53,8 @@ def run(
 
     Example: steadyflow run full_empty_reference --candidate predictive_buffer --set plant.dead_time_s=5
     """
-    scenario = load(file, sets or ())
+    scenario = load(file, sets or (), allow_code=allow_code)
+    print_code(scenario)
     if policy_file is not None:
         scenario, candidate = with_policy_file(scenario, policy_file)
     if trace is not None:

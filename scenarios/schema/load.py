@@ -41,7 +41,7 @@ def find(name_or_path: str) -> Path:
     raise UserError(f"{name_or_path}: neither a file nor a library scenario{nearest(name_or_path, shipped)}")
 
 
-def load(name_or_path: str | Path, sets: Iterable[str] = ()) -> Scenario:
+def load(name_or_path: str | Path, sets: Iterable[str] = (), *, allow_code: bool = False) -> Scenario:
     """Read a scenario.
 
     Parameters
@@ -50,6 +50,8 @@ def load(name_or_path: str | Path, sets: Iterable[str] = ()) -> Scenario:
         A TOML file or a library name.
     sets : iterable of str
         Overrides, each `path=value`, as `plant.dead_time_s=4` or `candidates.NAME.admission.k_per_s=0.2`.
+    allow_code : bool
+        Take laws of `kind = "file"` from anywhere; otherwise their files must lie in the scenario's folder or below.
 
     Raises
     ------
@@ -67,6 +69,8 @@ def load(name_or_path: str | Path, sets: Iterable[str] = ()) -> Scenario:
         raise UserError(f"{path.name}: is no text in UTF-8 (byte {error.start}); a scenario is a TOML file") from error
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {reason(error)}") from error
+    if not allow_code:
+        _refuse_far_code(raw, path)
     for text in sets:
         key, equals, value = text.partition("=")
         if not equals or not key:
@@ -77,6 +81,20 @@ def load(name_or_path: str | Path, sets: Iterable[str] = ()) -> Scenario:
             raise UserError(f"--set {text}: {error}") from error
     _find_tables(raw, path.parent)
     return validate(raw, path.name)
+
+
+def _refuse_far_code(raw: Raw, path: Path) -> None:
+    """Raise UserError where the scenario itself names code that does not lie beside it: it may be a stranger's."""
+    listed = raw.get("candidates")
+    for k, one in enumerate(listed if isinstance(listed, list) else ()):
+        for slot, law in one.items() if isinstance(one, dict) else ():
+            if not isinstance(law, dict) or law.get("kind") != "file":
+                continue
+            if not Path(str(law.get("file"))).resolve().is_relative_to(path.parent.resolve()):
+                raise UserError(
+                    f"{path.name}: candidates.{one.get('name', k)}.{slot}.file: {law.get('file')} does not lie beside "
+                    "the scenario; `run` and `compare` take code from elsewhere with --allow-code"
+                )
 
 
 def _find_tables(raw: Raw, folder: Path) -> None:

@@ -46,6 +46,12 @@ def parsed(text: str) -> FileLaw:
     return FileLaw(kind="file", file=match["file"], law=match["law"], parameters=parameters)
 
 
+def code_of(scenario: Scenario) -> list[str]:
+    """Return the files whose code a run of this scenario imports, each once."""
+    named = [getattr(one, slot) for one in scenario.candidates for slot in ("routing", *get_args(Slot))]
+    return list(dict.fromkeys(part.file for part in named if isinstance(part, FileLaw)))
+
+
 def class_of(part: FileLaw) -> type[Any]:
     """Import the file and return the class.
 

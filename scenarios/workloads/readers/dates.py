@@ -51,7 +51,8 @@ def seconds_of(column: Sequence[object], unit_s: float, places: Sequence[str]) -
     day_first = _parsed(year + "-" + parts[2] + "-" + parts[0] + parts[4])
     month_first = _parsed(year + "-" + parts[0] + "-" + parts[2] + parts[4])
     readings = [one for one in (month_first, day_first) if not one.isna().any()]
-    if len(readings) == 2 and not day_first.equals(month_first):
+    since = [one - one.iloc[0] for one in readings]
+    if len(readings) == 2 and not since[0].equals(since[1]):  # where intervals agree, either reading will do
         readings = [one for one in readings if one.is_monotonic_increasing]
         if len(readings) != 1:
             raise UserError(
@@ -69,5 +70,5 @@ def _seconds(read: pd.Series[pd.Timestamp], texts: list[str], places: Sequence[s
     missing = np.flatnonzero(np.asarray(read.isna()))
     if len(missing):
         raise UserError(f"{places[int(missing[0])]}: {texts[int(missing[0])]!r} is no time as the other rows have")
-    since = (read - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
-    return np.asarray(since, dtype=np.float64)
+    elapsed_s = (read - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+    return np.asarray(elapsed_s, dtype=np.float64)

@@ -6,6 +6,8 @@ import errno
 import os
 import sys
 import warnings
+from importlib import metadata
+from typing import Annotated
 
 import typer
 
@@ -23,6 +25,7 @@ from scenarios.cli import (
     recover,
     report,
     run,
+    schema,
     serve,
     suite,
     sweep,
@@ -41,10 +44,29 @@ app = typer.Typer(
     help="Will this admission or scaling rule oscillate on my traffic? Compare policies before they meet a GPU.",
     epilog="Start with: steadyflow demo",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        try:
+            typer.echo(f"steadyflow {metadata.version('steadyflow')}")
+        except metadata.PackageNotFoundError:
+            typer.echo("steadyflow, not installed: run from its sources")
+        raise typer.Exit
+
+
+@app.callback()
+def top(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Will this admission or scaling rule oscillate on my traffic? Compare policies before they meet a GPU."""
+
+
 app.command()(logs(demo.demo))
 app.command()(logs(run.run))
 app.command()(logs(serve.serve))
@@ -59,6 +81,7 @@ app.command(name="check-policy")(check_policy.check_policy)
 app.command()(fuzz.fuzz)
 app.command()(logs(suite.suite))
 app.command()(logs(leaderboard.leaderboard))
+app.command()(schema.schema)
 app.command(name="list")(library.list_scenarios)
 app.add_typer(trace.app, name="trace")
 app.add_typer(plan.app, name="plan")

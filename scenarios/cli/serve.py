@@ -48,7 +48,9 @@ def serve(
 ) -> None:
     """Serve a modelled plant over HTTP: requests become turns, tokens stream when the model makes them.
 
-    Example: steadyflow serve agentx_lanes --port 8000, then point any OpenAI client at http://127.0.0.1:8000/v1
+    Then point any OpenAI client at http://127.0.0.1:8000/v1.
+
+    Example: steadyflow serve agentx_lanes --port 8000
     """
     try:
         from scenarios.serve.lifetime import serve_until_stopped

@@ -18,6 +18,7 @@ from scenarios.schema.load import find, load
 from scenarios.schema.scenario import Scenario
 from scenarios.sweep import parse_axis
 from scenarios.sweep import sweep as sweep_grid
+from scenarios.sweep.safe import safe_text
 
 
 def sweep(
@@ -25,6 +26,7 @@ def sweep(
     grid: Annotated[list[str], typer.Option(help="PATH=a,b,c or PATH=from:to:count[:log]; once an axis.")],
     candidate: Annotated[str | None, typer.Option(help="Which candidate; else the first.")] = None,
     signal: Annotated[str, typer.Option(help="Whose verdict.")] = "decode_occupancy_ratio",
+    seeds: Annotated[int, typer.Option(help="Seeds a point; the worst verdict counts.", min=1)] = 1,
     jobs: Annotated[int | None, typer.Option(help="Processes; else one a core.", min=1)] = None,
     sets: Annotated[
         list[str] | None, typer.Option("--set", help="Override PATH=VALUE at every point; repeatable.")
@@ -51,7 +53,7 @@ def sweep(
         def show(done: int, total: int) -> None:
             reached[0] = (done, total)
             log_progress(done, total, "sweep: point")
-            progress.update(task, completed=done, total=total, of=f"{done} of {total} points")
+            progress.update(task, completed=done, total=total, of=f"{done} of {total} runs")
 
         progress.update(task, description=load(file, sets or ()).title)
         try:
@@ -63,6 +65,7 @@ def sweep(
                 sets=sets or (),
                 kept=None if folder is None else folder / "points.jsonl",
                 jobs=jobs or os.cpu_count() or 1,
+                seeds=seeds,
                 expect=expected if signal == "decode_occupancy_ratio" else None,
                 done=show,
             )
@@ -70,20 +73,20 @@ def sweep(
             done, total = reached[0]
             if folder is None or not done:
                 raise
-            kept = f"{done} of {total} points are kept in {folder / 'points.jsonl'}"
+            kept = f"{done} of {total} runs are kept in {folder / 'points.jsonl'}"
             raise Interrupted(f"{kept}; the same command goes on from them") from None
     if folder is not None:
         from scenarios.report.sweep_page import write_sweep
 
-        page = write_sweep(
-            found, f"{name}: {' x '.join(axis.label for axis in axes)}", folder / "map.html", single_file=single_file
-        )
+        against = " against ".join(axis.label for axis in axes)
+        title = f"Where does {found.candidate} of {name} oscillate? {against}"
+        page = write_sweep(found, title, folder / "map.html", single_file=single_file)
     if as_json:
         print_json(found.to_json())
         return
     words = Counter(point.measured["verdict"] for point in found.points)
     counts = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in words.most_common())
-    typer.echo(f"{found.candidate}, {len(found.points)} points: {counts}\nmap: {page}")
+    typer.echo(f"{found.candidate}, {len(found.points)} points: {counts}\n{safe_text(found)}\nmap: {page}")
 
 
 def expected(scenario: Scenario, candidate: str) -> Mapping[str, Any] | None:

@@ -3,8 +3,8 @@
     steadiness  1 - share of the pool's work that swinging costs (utilisation lost), mean over scenarios and seeds    1
     yield       good turns per GPU-hour, relative to the best law of the same scenario and seed, mean                 1
 
-A law is dominated when another is at least as good on both axes and better on one. Intervals are percentile bootstraps
-over (scenario, seed) pairs. A law is ranked on the scenarios in which it is a candidate; `runs` says on how many.
+A law is dominated when another is at least as good on both axes and better on one. Intervals are t intervals over seeds
+of the mean over scenarios. A law is ranked on the scenarios in which it is a candidate; `runs` says on how many.
 """
 
 from __future__ import annotations
@@ -46,26 +46,33 @@ def ranked(seeds: Sequence[Sequence[Row]]) -> list[RankedPolicy]:
     seeds : sequence of sequences of Row
         The suite's rows, one sequence a seed.
     """
-    steady: dict[str, list[float]] = {}
-    good: dict[str, list[float]] = {}
-    for rows in seeds:
+    steady: dict[str, list[list[float]]] = {}
+    good: dict[str, list[list[float]]] = {}
+    for k, rows in enumerate(seeds):
         best = _best(rows)
         for row in rows:
-            steady.setdefault(row.candidate, []).append(1.0 - _cost(row.summary))
             top = best[row.scenario]
-            good.setdefault(row.candidate, []).append(_yield(row.summary) / top if top > 0.0 else 0.0)
-    means = {law: (_mean(steady[law]), _mean(good[law])) for law in steady}
+            for scores, value in (
+                (steady, 1.0 - _cost(row.summary)),
+                (good, _yield(row.summary) / top if top > 0.0 else 0.0),
+            ):
+                scores.setdefault(row.candidate, [[] for _ in seeds])[k].append(value)
+    means = {law: (_mean(_by_seed(steady[law])), _mean(_by_seed(good[law]))) for law in steady}
     places = [
         RankedPolicy(
             law=law,
-            runs=len(steady[law]),
-            steadiness=interval(steady[law]),
-            goods_per_gpu=interval(good[law]),
+            runs=sum(map(len, steady[law])),
+            steadiness=interval(_by_seed(steady[law])),
+            goods_per_gpu=interval(_by_seed(good[law])),
             dominated_by=_dominator(law, means),
         )
         for law in means
     ]
     return sorted(places, key=lambda p: (bool(p.dominated_by), -sum(means[p.law])))
+
+
+def _by_seed(scores: Sequence[Sequence[float]]) -> list[float]:
+    return [_mean(each) for each in scores if each]
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -81,8 +88,10 @@ def _cost(summary: Mapping[str, Any]) -> float:
 
 
 def _yield(summary: Mapping[str, Any]) -> float:
-    hours = summary["gpu_hours"]
-    return float(summary["goodput"]["turns_per_s"] or 0.0) / hours if hours else 0.0
+    hours, rate = summary["gpu_hours"], summary["goodput"]["turns_per_s"]
+    if rate is None:  # no class has an objective: then what retired counts
+        rate = summary["flow"].get("retirement_per_s")
+    return float(rate or 0.0) / hours if hours else 0.0
 
 
 def _best(rows: Sequence[Row]) -> dict[str, float]:

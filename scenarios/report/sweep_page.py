@@ -15,18 +15,9 @@ from scenarios.pages.document import write_page
 from scenarios.report.panel import frame
 from scenarios.sweep import Sweep
 from scenarios.sweep.grid import Axis
+from scenarios.sweep.safe import safe_text
+from scenarios.sweep.sweep import WORDS
 
-WORDS = (
-    "constant",
-    "steady",
-    "undecided",
-    "ringing",
-    "quasi_cycle",
-    "driven",
-    "echo",
-    "limit_cycle",
-    "unbounded",
-)
 # From calm to unstable, different in brightness as well as in hue.
 COLOURS = ("#d9dbe0", "#8fd3b0", "#bdbdbd", "#ffe08a", "#f6a860", "#9db7e8", "#c084c8", "#d1495b", "#4a1c2b")
 
@@ -144,5 +135,8 @@ def write_sweep(sweep: Sweep, title: str, path: Path, *, single_file: bool = Fal
         "between them nothing was measured. "
         "The dashed line is where theory expects a cycle to begin."
     )
-    body = f'<h1>{escape(title)}</h1><p class="note">{escape(note)}</p>{chart(sweep_figure(sweep), "sweep-map")}'
+    body = (
+        f'<h1>{escape(title)}</h1><p id="answer">{escape(safe_text(sweep))}</p><p class="note">{escape(note)}</p>'
+        f"{chart(sweep_figure(sweep), 'sweep-map')}"
+    )
     return write_page(path, title, body, single_file=single_file)

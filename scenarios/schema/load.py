@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import tomli_w
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from scenarios.errors import UserError, nearest
-from scenarios.schema.expect import TAGS
+from scenarios.schema.mistakes import TABLES, mistakes
 from scenarios.schema.scenario import Scenario
 from scenarios.writing import reason
 
@@ -113,7 +113,7 @@ def validate(raw: Raw, name: str) -> Scenario:
     try:
         return Scenario.model_validate(raw).read_from(name)
     except ValidationError as error:
-        raise UserError(f"{name}: {_first(error, raw)}") from error
+        raise UserError(f"{name}: {mistakes(error, raw)}") from error
 
 
 def override(raw: Raw, key: str, value: str | Any) -> None:
@@ -152,8 +152,8 @@ def _step_into(here: Any, step: str, path: str) -> Any:
     if isinstance(here, list):
         return here[_index(here, step, path)]
     if isinstance(here, dict):
-        if step not in here and step not in _TABLES:
-            raise UserError(f"{path}: no such key{nearest(step, [*here, *_TABLES])}")
+        if step not in here and step not in TABLES:
+            raise UserError(f"{path}: no such key{nearest(step, [*here, *TABLES])}")
         return here.setdefault(step, {})
     raise UserError(f"{path}: leads through a value, not a table")
 
@@ -175,98 +175,6 @@ def _parse(text: str) -> Any:
         return text
 
 
-# ------------------------------------------------ errors in one line
-def _first(error: ValidationError, raw: Raw) -> str:
-    problem = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")[0]
-    place = _place(problem["loc"], raw)
-    kind, given = problem["type"], problem.get("input")
-    if kind == "extra_forbidden":
-        key = str(problem["loc"][-1])
-        if key in _KEYS:
-            return f"{place}: is no key of this part, though there is one of that name elsewhere"
-        return f"{place}: unknown key{nearest(key, _KEYS)}"
-    if kind == "missing":
-        return f"{place}: is missing"
-    if kind == "union_tag_invalid":
-        tag = str(problem["ctx"]["tag"])
-        tags = [t.strip().strip("'") for t in str(problem["ctx"]["expected_tags"]).split(",")]
-        return f"{place}.kind: there is no kind {tag!r}{nearest(tag, tags)}; there are {', '.join(tags)}"
-    if kind == "union_tag_not_found":
-        return f"{place}.kind: is missing"
-    message = _worded(problem["msg"].removeprefix("Value error, "))
-    if problem["loc"][:1] == ("expect",) and kind in ("model_type", "model_attributes_type", "dict_type"):
-        message = "must be a word in quotes, { value = 1.0, rel = 0.05 } or { at_least = 1.0 }"
-    if kind == "too_short":
-        message = _too_few(str(problem["loc"][-1]), problem["ctx"]["min_length"])
-    if place and kind != "value_error":
-        return f"{place} = {given!r}: {message}"
-    return f"{place}: {message}" if place else message
-
-
-def _too_few(key: str, least: int) -> str:
-    if key == "pools":
-        return 'at least one pool is needed, as [{ configuration = "...", workers = N }]'
-    return f"at least {'one is' if least == 1 else f'{least} are'} needed"
-
-
-def _worded(message: str) -> str:
-    """Return what pydantic says in the words of a TOML file."""
-    for theirs, ours in (
-        ("Input should be a valid dictionary or object to extract fields from", "must be a table"),
-        ("Input should be a valid dictionary", "must be a table"),
-        ("Input should be a valid tuple", "must be a list"),
-        ("Input should be", "must be"),
-    ):
-        message = message.replace(theirs, ours)
-    return message.split(", unable to parse")[0].split(" or instance of ")[0]
-
-
-def _place(loc: tuple[int | str, ...], raw: Raw) -> str:
-    """Return a location as a path of keys; list entries by name, and without the tags of unions."""
-    steps: list[str] = []
-    here: Any = raw
-    for step in loc:
-        if isinstance(here, list) and isinstance(step, int):
-            here = here[step] if step < len(here) else None
-            steps.append(str(here.get("name", step)) if isinstance(here, dict) else str(step))
-        elif isinstance(here, dict) and step in here:
-            here = here[step]
-            steps.append(str(step))
-        elif (isinstance(here, dict) and here.get("kind") == step) or step in TAGS:
-            continue
-        else:
-            steps.append(str(step))
-            here = None
-    return ".".join(steps)
-
-
-def _models(model: type[BaseModel], seen: set[type[BaseModel]]) -> Iterator[type[BaseModel]]:
-    if model in seen:
-        return
-    seen.add(model)
-    yield model
-    for info in model.model_fields.values():
-        for inner in _inside(info.annotation):
-            yield from _models(inner, seen)
-
-
-def _inside(annotation: Any) -> Iterator[type[BaseModel]]:  # Any: a type expression
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for argument in getattr(annotation, "__args__", ()):
-        yield from _inside(argument)
-
-
-_KEYS = sorted({name for model in _models(Scenario, set()) for name in model.model_fields})
-_TABLES = frozenset(
-    name
-    for model in _models(Scenario, set())
-    for name, info in model.model_fields.items()
-    if any(True for _ in _inside(info.annotation))
-)
-
-
-# ------------------------------------------------ the resolved scenario
 def to_toml(scenario: Scenario) -> str:
     """Return the scenario with every default stated, as TOML; what is None is left out."""
     return tomli_w.dumps(_without_none(scenario.model_dump(mode="json")))

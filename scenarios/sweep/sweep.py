@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from scenarios.errors import UserError
+from scenarios.run.kept import Kept
 from scenarios.run.many import Job, run_many
 from scenarios.schema.load import load, to_toml
 from scenarios.schema.scenario import Scenario
 from scenarios.sweep.grid import MOST_POINTS, Axis
-from scenarios.writing import disk_errors
 
+# From calm to unstable.
+WORDS = (
+    "constant",
+    "steady",
+    "undecided",
+    "ringing",
+    "quasi_cycle",
+    "driven",
+    "echo",
+    "limit_cycle",
+    "unbounded",
+)
 Expect = Callable[[Scenario, str], Mapping[str, Any] | None]
 
 
@@ -66,6 +77,7 @@ def sweep(
     sets: Sequence[str] = (),
     kept: Path | None = None,
     jobs: int = 1,
+    seeds: int = 1,
     expect: Expect | None = None,
     done: Callable[[int, int], None] | None = None,
 ) -> Sweep:
@@ -87,6 +99,8 @@ def sweep(
         A file of JSON lines, one a finished point; points kept there are not run again.
     jobs : int
         Processes.
+    seeds : int
+        Runs of each point, on seeds one after the other; the worst verdict stands for the point.
     expect : callable, optional
         Given a point's scenario and the candidate, returns what theory expects.
     done : callable, optional
@@ -103,26 +117,28 @@ def sweep(
     known = [each.name for each in scenarios[0].candidates]
     if name not in known:
         raise UserError(f"--candidate {name}: no such candidate; there are {', '.join(known)}")
-    measured = _kept_points(kept)
+    measured = Kept(kept)
     keys = [_key(scenario, name, signal, point) for scenario, point in zip(scenarios, grid)]
     work = [
-        Job(key=key, scenario=scenario, candidate=name, seed=scenario.seed)
+        Job(key=(key, k), scenario=scenario, candidate=name, seed=scenario.seed + k)
         for key, scenario in zip(keys, scenarios)
-        if key not in measured
+        for k in range(seeds)
+        if key + _seed(k) not in measured
     ]
+    total = len(keys) * seeds
     if done is not None:
-        done(len(grid) - len(work), len(grid))
-    for key, summary in run_many(work, jobs):
-        assert isinstance(key, str)
-        measured[key] = _measured(summary, signal)
-        if kept is not None:
-            with disk_errors(kept):
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                _append(kept, json.dumps({"key": key, "measured": measured[key]}))
+        done(total - len(work), total)
+    for number, (job, summary) in enumerate(run_many(work, jobs), total - len(work) + 1):
+        key, k = cast(tuple[str, int], job)
+        measured.add(key + _seed(k), _measured(summary, signal))
         if done is not None:
-            done(sum(key in measured for key in keys), len(grid))
+            done(number, total)
     points = tuple(
-        Point(values=point, measured=measured[key], expected=None if expect is None else expect(scenario, name))
+        Point(
+            values=point,
+            measured=_over_seeds([measured[key + _seed(k)] for k in range(seeds)]),
+            expected=None if expect is None else expect(scenario, name),
+        )
         for point, key, scenario in zip(grid, keys, scenarios)
     )
     return Sweep(candidate=name, signal=signal, axes=tuple(axes), points=points)
@@ -141,13 +157,14 @@ def _key(scenario: Scenario, candidate: str, signal: str, point: Mapping[str, fl
     return json.dumps([digest, candidate, signal, point], sort_keys=True)
 
 
-def _append(path: Path, line: str) -> None:
-    """Add a line, also after one that an interrupted write has left torn."""
-    with path.open("a+b") as lines:
-        size = lines.seek(0, os.SEEK_END)
-        lines.seek(max(size - 1, 0))
-        torn = lines.read(1) not in (b"", b"\n")
-        lines.write((b"\n" if torn else b"") + line.encode() + b"\n")
+def _seed(k: int) -> str:
+    return f" seed+{k}" if k else ""
+
+
+def _over_seeds(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the figures of the seed with the worst verdict, the largest swing among equals; with all verdicts."""
+    worst = max(each, key=lambda one: (WORDS.index(one["verdict"]), one["amplitude_ratio"]))
+    return {**worst, "verdicts": [one["verdict"] for one in each]} if len(each) > 1 else dict(worst)
 
 
 def _measured(summary: Mapping[str, Any], signal: str) -> dict[str, Any]:
@@ -162,18 +179,3 @@ def _measured(summary: Mapping[str, Any], signal: str) -> dict[str, Any]:
         "decode_utilization_ratio": summary["flow"]["decode_utilization_ratio"],
         "starved_ratio": summary["flow"]["starved_ratio"],
     }
-
-
-def _kept_points(path: Path | None) -> dict[str, dict[str, Any]]:
-    if path is None or not path.is_file():
-        return {}
-    measured = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            point = json.loads(line)
-            measured[point["key"]] = point["measured"]
-        except (ValueError, KeyError, TypeError):
-            # An interrupted write leaves a torn last line; anything else is another file.
-            if number == 1:
-                raise UserError(f"{path}: not the kept points of a sweep; give another --out") from None
-    return measured

@@ -18,7 +18,7 @@ EXPECTED = "must be a word in quotes, { value = 1.0, rel = 0.05 } or { at_least 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "x.toml: title: is missing"),
+        (b"", "x.toml: these keys are missing: title, question, seed"),
         (bytes(range(256)), "x.toml: is no text in UTF-8 (byte 128); a scenario is a TOML file"),
         (b"x = " + b"[" * 3000 + b"]" * 3000, "x.toml: nested too deeply for a scenario"),
         (MILD.replace("title =", '"tit\\nle" ='), "x.toml: tit le: unknown key (did you mean `title`?)"),

@@ -125,7 +125,7 @@ def test_an_interrupted_sweep_says_what_it_kept_and_the_same_command_goes_on(
         cli.main()
     assert left.value.code == 130
     kept = Path("runs/sweep-fluid/points.jsonl")
-    result = f"steadyflow: interrupted; 2 of 3 points are kept in {kept}; the same command goes on from them\n"
+    result = f"steadyflow: interrupted; 2 of 3 runs are kept in {kept}; the same command goes on from them\n"
     assert capsys.readouterr().err == result
     again = Points(monkeypatch)
     sweep(fluid, [parse_axis(f"{GAIN}=0.4,0.8,1.2")], kept=kept)
@@ -169,7 +169,7 @@ def test_paths_candidates_and_files_that_are_not_there_are_refused(fluid: str, t
         sweep(fluid, [parse_axis("plant.dead_time_s=1,2")], candidate="gat")
     wrong = tmp_path / "notes.txt"
     wrong.write_text("hello\n")
-    with pytest.raises(UserError, match="not the kept points"):
+    with pytest.raises(UserError, match="does not hold kept results"):
         sweep(fluid, [parse_axis("plant.dead_time_s=1,2")], kept=wrong)
 
 

@@ -46,9 +46,7 @@ def serve(
         Path | None, typer.Option(help="A file of keys, one a line; requests must then carry one of them.")
     ] = None,
 ) -> None:
-    """Serve a modelled plant over HTTP: requests become turns, tokens stream when the model makes them.
-
-    Then point any OpenAI client at http://127.0.0.1:8000/v1.
+    """Serve a modelled plant to any OpenAI client (at http://127.0.0.1:8000/v1): requests become turns, tokens stream.
 
     Example: steadyflow serve agentx_lanes --port 8000
     """

@@ -114,8 +114,7 @@ def sweep(
     grid = _grid(axes)
     scenarios = [load(file, [*sets, *(f"{path}={value!r}" for path, value in point.items())]) for point in grid]
     name = candidate or scenarios[0].candidates[0].name
-    known = [each.name for each in scenarios[0].candidates]
-    if name not in known:
+    if name not in (known := [each.name for each in scenarios[0].candidates]):
         raise UserError(f"--candidate {name}: no such candidate; there are {', '.join(known)}")
     measured = Kept(kept)
     keys = [_key(scenario, name, signal, point) for scenario, point in zip(scenarios, grid)]
@@ -133,13 +132,10 @@ def sweep(
         measured.add(key + _seed(k), _measured(summary, signal))
         if done is not None:
             done(number, total)
+    found = [_over_seeds([measured[key + _seed(k)] for k in range(seeds)]) for key in keys]
     points = tuple(
-        Point(
-            values=point,
-            measured=_over_seeds([measured[key + _seed(k)] for k in range(seeds)]),
-            expected=None if expect is None else expect(scenario, name),
-        )
-        for point, key, scenario in zip(grid, keys, scenarios)
+        Point(values=values, measured=one, expected=None if expect is None else expect(scenario, name))
+        for values, one, scenario in zip(grid, found, scenarios)
     )
     return Sweep(candidate=name, signal=signal, axes=tuple(axes), points=points)
 

@@ -6,7 +6,7 @@
     assert_invariants(r)  what holds of every run, whatever the law
     LawMachine            a hypothesis state machine that drives one law through changing loads
 
-Needs hypothesis, which `make test` installs.
+Drawn by hypothesis.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from orchestrator.control import EMPTY, Law
 from orchestrator.messages import Commands, Slot
+from scenarios.build.laws.file import with_policy_file
 from scenarios.conformance.kit import unsound
 from scenarios.conformance.readings import readings, sequences, steady
 from scenarios.conformance.steady_simulations import with_applied
@@ -32,19 +33,21 @@ __all__ = ["LawMachine", "Run", "assert_invariants", "readings", "run", "sequenc
 
 
 @st.composite
-def worlds(draw: Any, horizon_s: float = 60.0) -> Scenario:
+def worlds(draw: Any, horizon_s: float = 60.0, law: str | None = None) -> Scenario:
     """Draw a scenario with a tandem plant of up to 64 slots, loaded from a tenth to twice its capacity.
 
     Parameters
     ----------
     horizon_s : float
         Simulated seconds; 60 cost some tens of milliseconds.
+    law : str, optional
+        The law that runs in it, `path/to/law.py:Class(name=value, ...)`; None: the door stays open.
     """
     slots = draw(st.integers(4, 64))
     mean_s = draw(st.sampled_from([0.5, 2.0, 5.0]))
     load = draw(st.sampled_from([0.1, 0.5, 0.9, 1.0, 2.0]))
     shape = draw(st.sampled_from(["exponential", "fixed", "erlang"]))
-    return Scenario.model_validate(
+    world = Scenario.model_validate(
         {
             "title": "a random scenario",
             "question": "do the invariants hold?",
@@ -65,6 +68,10 @@ def worlds(draw: Any, horizon_s: float = 60.0) -> Scenario:
             "candidates": [{"name": "hold"}],
         }
     )
+    if law is None:
+        return world
+    both, name = with_policy_file(world, law)
+    return both.model_copy(update={"candidates": (both.candidate(name),)})
 
 
 def assert_invariants(finished: Run) -> None:

@@ -24,6 +24,7 @@ from scenarios.report.panels import (
     stages,
     tiers,
     timeline,
+    workers,
 )
 from scenarios.run.record import RunData
 
@@ -38,6 +39,7 @@ PANELS: tuple[Callable[[Sequence[Shown]], Panel | None], ...] = (
     classes.panel,
     repetition.autocorrelation,
     repetition.spectrum,
+    workers.panel,
     pools.occupancy,
     pools.memory,
     timeline.panel,

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
 from orchestrator.ports import Every
 from scenarios.build.laws.file import made_from_file, parsed
 from scenarios.conformance import kit, shipped
 from scenarios.conformance.table import table
+from scenarios.run.execute import run
 from scenarios.schema.laws import LAW_TABLES
 from tests.paths import ROOT
 
@@ -28,3 +35,20 @@ def test_the_worked_example_of_the_guide_conforms() -> None:
     part = parsed(f"{DOCS / 'examples' / 'my_law.py'}:MyLaw")
     found = kit.check(lambda: made_from_file(part, Every(period_s=0.5)), "admission")
     assert [f"{one.question}: {one.what}" for one in found if not one.ok] == []
+
+
+@pytest.mark.slow
+def test_the_property_tests_of_the_guide_run_as_written_and_run_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.syspath_prepend(str(DOCS / "examples"))
+    text = (DOCS / "write-a-law.md").read_text(encoding="utf-8")
+    (code,) = [block for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL) if "LawMachine" in block]
+    names: dict[str, Any] = {"__name__": "test_of_the_guide"}
+    exec(compile(code, "write-a-law.md", "exec"), names)
+    ran: list[str] = []
+    names["run"] = lambda world: ran.append(world.candidates[0].admission.law) or run(world)
+    names["test_turns_are_conserved"]()
+    assert set(ran) == {"MyLaw"}
+    case = names["TestMyLaw"]()
+    case.settings = settings(max_examples=5, deadline=None)
+    case.runTest()

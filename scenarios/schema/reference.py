@@ -19,7 +19,7 @@ from scenarios.schema.scenario import Scenario
 
 INTRODUCTION = """# The scenario file
 
-Made by `steadyflow schema`; a test compares. One TOML file asks one question. Every table and key follows, with its
+Made by `steadyflow schema`. One TOML file asks one question. Every table and key follows, with its
 type, unit, default, meaning, and a value from a shipped scenario. A key without a default must be stated. `--set` and
 `--grid` use the same paths. `steadyflow schema --json` prints a JSON Schema, which editors read for TOML too.
 """

@@ -105,7 +105,7 @@ def _map(sweep: Sweep) -> Any:
                 y=line[:, 1],
                 mode="lines",
                 name="theory: a cycle begins",
-                line={"color": "#1d1f23", "width": 3, "dash": "dash"},
+                line={"color": "#8a8f98", "width": 3, "dash": "dash"},
                 showlegend=number == 0,
                 hoverinfo="skip",
             )

@@ -71,7 +71,7 @@ def safe_text(sweep: Sweep) -> str:
         found = safe_range([p.values[axis.path] for p in points], [str(p.measured["verdict"]) for p in points])
         where = ", ".join(f"{path.split('.')[-1]} = {value:.4g}" for path, value in others)
         lines.append((f"with {where}: " if where else "") + _sentence(axis.label, found))
-    return ". ".join(lines) + "."
+    return " ".join(f"{line[0].upper()}{line[1:]}." for line in lines)
 
 
 def _sentence(label: str, found: SafeRange | None) -> str:

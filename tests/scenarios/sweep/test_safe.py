@@ -58,6 +58,6 @@ def test_a_map_says_the_safe_range_for_each_value_of_its_other_axis() -> None:
         for b in (1.0, 2.0)
     )
     said = safe_text(Sweep(candidate="x", signal="s", axes=axes, points=points))
-    assert "with b_s = 1: every " in said
-    assert "with b_s = 2: the largest safe " in said
+    assert "With b_s = 1: every " in said
+    assert "With b_s = 2: the largest safe " in said
     assert "a factor of 2 away, is not." in said

@@ -219,7 +219,7 @@ class Fluid:
             wait_s=0.0,
             ttft_s=None,
             tpot_s=None,
-            service_per_s=self._spec.slots / self._spec.residence.mean_s,
+            service_per_s=None,
             preempted_total=0,
             kv_used_ratio=None,
             by_class={

@@ -176,7 +176,7 @@ class Tandem:
         return PlantReading(
             at_s=self._clock.now(),
             pools={
-                FILL_NAME: _pool(FILL_NAME, Role.FILL, 0, len(self._fills), self._filled_total, 0, None),
+                FILL_NAME: _pool(FILL_NAME, Role.FILL, 0, len(self._fills), self._filled_total, 0),
                 DECODE_NAME: _pool(
                     DECODE_NAME,
                     Role.DECODE,
@@ -184,15 +184,13 @@ class Tandem:
                     len(self._decodes),
                     self._retired_total,
                     self._output_tokens,
-                    self.slots / self.residence.mean_s,
                 ),
             },
         )
 
 
-def _pool(
-    name: ConfigurationName, role: Role, slots: int, busy: int, served: int, tokens: int, rate_per_s: float | None
-) -> PoolReading:
+def _pool(name: ConfigurationName, role: Role, slots: int, busy: int, served: int, tokens: int) -> PoolReading:
+    # A real pool does not know what it would serve when full: its law is told so by the scenario, rightly or wrongly.
     return PoolReading(
         configuration=name,
         role=role,
@@ -209,5 +207,5 @@ def _pool(
         kv_used_tokens=None,
         kv_capacity_tokens=None,
         step_s=None,
-        service_per_worker_per_s=rate_per_s,
+        service_per_worker_per_s=None,
     )

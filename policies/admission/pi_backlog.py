@@ -99,6 +99,6 @@ class PiBacklog:
         return Smooth(
             linear=pi_at_decode(self.Kc, self.Ti, self.tau_s),
             setpoint_turns=model.slots * (1.0 + self.buffer_ratio),
-            rate_per_s=model.service_per_s,
+            rate_per_s=self.full_per_s,
             on="at_decode",
         )

@@ -7,6 +7,7 @@ In logarithms, nu = ln(workers / workers needed), the law workers <- workers x (
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil, pi, sin
 
 from policies.design.loops import Complexes, discrete_roots
@@ -45,22 +46,46 @@ def ceiling_path(
     tolerance_ratio: float = 0.1,
     window_ticks: int = 0,
     pending_counted: bool = False,
+    least_workers: int = 1,
     most_workers: int = 10_000,
+    up_workers: int | None = None,
+    unseen_down_ticks: int | None = None,
 ) -> list[int]:
     """Return the path of desired <- ceil(desired x need / seen) with an insensitive zone, as replica scalers do it.
 
     `seen` are the workers that have started (`pending_counted`: those on their way too). With a window the answer is
-    the largest recommendation of the last `window_ticks`, on the way down only.
+    the largest recommendation of the last `window_ticks`, on the way down only. `up_workers`: a tick at most doubles
+    the workers or adds so many, whichever is more (None: no such limit). `unseen_down_ticks`: for how many
+    ticks a worker that was given up still serves (None: for as long as an ordered one takes).
     """
+    given_up = unseen_ticks if unseen_down_ticks is None else unseen_down_ticks
+    # Workers ordered and given up by each tick, added up.
+    ordered, dropped = [0], [0]
     desired = [start_workers]
     advice = [start_workers]
     for k in range(ticks - 1):
-        seen = desired[-1] if pending_counted else desired[max(k - unseen_ticks, 0)]
+        serving = start_workers + ordered[max(k - unseen_ticks, 0)] - dropped[max(k - given_up, 0)]
+        seen = desired[-1] if pending_counted else max(serving, 1)
         ratio = need_workers / seen
         wanted = desired[-1]
         if abs(ratio - 1) > tolerance_ratio:
-            wanted = min(max(ceil(desired[-1] * ratio - 1e-9), 1), most_workers)
+            wanted = min(ceil(desired[-1] * ratio - 1e-9), 10 * most_workers)
         advice.append(wanted)
+        if up_workers is not None:
+            wanted = min(wanted, max(2 * desired[-1], desired[-1] + up_workers))
         held = max(advice[-window_ticks:]) if window_ticks else wanted
-        desired.append(wanted if wanted >= desired[-1] else min(held, desired[-1]))
+        wanted = wanted if wanted >= desired[-1] else min(held, desired[-1])
+        desired.append(min(max(wanted, least_workers), most_workers))
+        move = desired[-1] - desired[-2]
+        ordered.append(ordered[-1] + max(move, 0))
+        dropped.append(dropped[-1] - min(move, 0))
     return desired
+
+
+def path_period_ticks(path: Sequence[int]) -> int | None:
+    """Return after how many ticks the end of a path repeats, at least three times over; None: it rests or does not."""
+    for ticks in range(1, len(path) // 3 + 1):
+        tail = list(path[-3 * ticks :])
+        if tail == tail[:ticks] * 3:
+            return ticks if len(set(tail)) > 1 else None
+    return None

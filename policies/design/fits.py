@@ -139,10 +139,10 @@ def fit_fopdt(
 
 def _start(t_s: Floats, u: Floats, y: Floats, tau_s: float, dead_time_s: float, first: int) -> Floats:
     # For a lag and a dead time, gain and rest follow by a straight line.
-    shape = fopdt_response(t_s, u, 1.0, tau_s, dead_time_s)[first:]
-    if float(np.ptp(shape)) == 0.0:
+    unit = fopdt_response(t_s, u, 1.0, tau_s, dead_time_s)[first:]
+    if float(np.ptp(unit)) == 0.0:
         return np.array([0.0, np.log(tau_s), dead_time_s, float(y.mean())])
-    gain, rest = np.polyfit(shape, y[first:], 1)
+    gain, rest = np.polyfit(unit, y[first:], 1)
     return np.array([gain, np.log(tau_s), dead_time_s, rest])
 
 

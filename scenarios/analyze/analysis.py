@@ -16,6 +16,7 @@ from scenarios.analyze.model import Plant, plant_of
 from scenarios.analyze.predict import predict
 from scenarios.analyze.prediction import Prediction
 from scenarios.analyze.scaling import Startup, predict_scaling
+from scenarios.analyze.uncertain import Corner, worst_corner
 from scenarios.analyze.verify import disagreements, measure
 from scenarios.build import laws, plants
 from scenarios.errors import UserError
@@ -33,6 +34,7 @@ class Analysis:
     """One candidate: what theory expects, what was measured (None: not run), and where they differ.
 
     `others` holds, for every other slot in which a law acts, the reason why that law is not analysed here.
+    `worst`: the worst corner of the scenario's uncertainty (None: it states none, or the loop has no theory).
     """
 
     candidate: str
@@ -40,6 +42,7 @@ class Analysis:
     model: TandemModel | None
     source: str
     others: Mapping[str, str] = field(default_factory=dict)
+    worst: Corner | None = None
     measured: dict[str, object] | None = None
     differences: tuple[str, ...] = ()
 
@@ -72,6 +75,7 @@ class Analysis:
                 "dead_time_s": self.model.loop_delay_s,
                 "source": self.source,
             },
+            "worst_corner": None if self.worst is None else self.worst.to_json(),
             "measured": self.measured,
             "agrees": self.agrees,
             "not_compared": self.not_compared,
@@ -243,12 +247,22 @@ def _predicted(
         prediction, source = predict_scaling(candidate, scenario, startups)
         near = others_of(candidate, scenario, "capacity")
         return Analysis(candidate=candidate.name, prediction=prediction, model=None, source=source, others=near)
-    period_s = scenario.period_s("admission", candidate.admission)
-    model = plant.seen_by(scenario, period_s)
+    prediction, model = _of_admission(scenario, candidate, plant)
+    near = others_of(candidate, scenario, "admission")
+    worst = None
+    if scenario.uncertainty is not None:
+        worst = worst_corner(scenario.uncertainty, plant, lambda other: _of_admission(scenario, candidate, other)[0])
+    return Analysis(
+        candidate=candidate.name, prediction=prediction, model=model, source=plant.source, others=near, worst=worst
+    )
+
+
+def _of_admission(scenario: Scenario, candidate: Candidate, plant: Plant) -> tuple[Prediction, TandemModel]:
+    model = plant.seen_by(scenario, scenario.period_s("admission", candidate.admission))
     structure, reason = structure_of(candidate, scenario, model)
     if scenario.telemetry.ledger == "fresh" and not reads_plant(structure):
         scenario = scenario.model_copy(update={"telemetry": TelemetryPart()})
-        model = plant.seen_by(scenario, period_s)
+        model = plant.seen_by(scenario, scenario.period_s("admission", candidate.admission))
         structure, reason = structure_of(candidate, scenario, model)
     arrivals = plant.arrivals_per_s
     if arrivals is not None and arrivals >= plant.slots / plant.residence_s:
@@ -261,8 +275,6 @@ def _predicted(
     def endless() -> Prediction:
         return predict(structure, plant, model, window_s, reason, flows)
 
-    prediction = (
-        endless() if arrivals is None else under_arrivals(structure, plant, arrivals, window_s, flows, endless, reason)
-    )
-    near = others_of(candidate, scenario, "admission")
-    return Analysis(candidate=candidate.name, prediction=prediction, model=model, source=plant.source, others=near)
+    if arrivals is None:
+        return endless(), model
+    return under_arrivals(structure, plant, arrivals, window_s, flows, endless, reason), model

@@ -17,6 +17,7 @@ from policies.design import flow
 from scenarios.analyze.model import Plant
 from scenarios.build.laws import make_law
 from scenarios.schema.laws import Candidate
+from scenarios.schema.plants import ClusterPlant
 from scenarios.schema.scenario import Scenario
 
 MOST_LAPS, BRIEF_LAPS = 40.0, 16.0
@@ -49,6 +50,11 @@ class Flows:
     def wait_s(self) -> float:
         """Return the longest time between two looks at the pool: the periods of samples and of acts together."""
         return self._scenario.telemetry.period_s + self._scenario.period_s("admission", self._candidate.admission)
+
+    @property
+    def blind_s(self) -> float:
+        """Return the longest time from a change of the pool to the act that answers it: age and both periods."""
+        return self._scenario.telemetry.age_s + self.wait_s
 
     def path(
         self,
@@ -106,7 +112,7 @@ class Flows:
         )
         transit_s = plant.dead_time_s + plant.residence_s + telemetry.age_s + telemetry.period_s + timing.period_s
         horizon_s = min(scenario.horizon_s, warmup_s + laps * transit_s)
-        acting = _Acting(law, plant, ceiling, told_per_s=scenario_rate(scenario, plant))
+        acting = _Acting(law, plant, ceiling, told_per_s=_told_rate_per_s(scenario, plant))
         return flow.integrate(passed, acting, timing, horizon_s).after(warmup_s)
 
 
@@ -115,9 +121,9 @@ def ceiling_per_s(plant: Plant) -> float:
     return plant.ceiling_per_s if plant.ceiling_per_s is not None else FAST_POOLS * plant.slots / plant.residence_s
 
 
-def scenario_rate(scenario: Scenario, plant: Plant) -> float | None:
-    """Return what the plant tells a law of a full pool's rate, turns/s."""
-    return plant.slots / plant.residence_s
+def _told_rate_per_s(scenario: Scenario, plant: Plant) -> float | None:
+    # Workers measure what a full pool would serve; the theory's own plants tell a law nothing.
+    return plant.slots / plant.residence_s if isinstance(scenario.plant, ClusterPlant) else None
 
 
 class _Acting:

@@ -99,6 +99,7 @@ def _one_for_one(law: OneForOne, plant: Plant, window_s: tuple[float, float], fl
             "round_trip_cv": plant.shape.cv * plant.residence_s / transit,
             "ring_damping_ratio": damping,
             "ring_period_s": period,
+            "in_flight_bound_turns": law.cap_turns,
         },
     )
     if not rings:

@@ -45,6 +45,7 @@ def relay_on_busy(
         "peak_ratio": orbit.peak_turns / plant.slots,
         "ready_peak_turns": orbit.ready_peak_turns,
     }
+    facts["in_flight_bound_turns"] = busy_bound_turns(plant, flows)
     if kind == "unsaturated":
         facts |= _describing(law, plant, model)
     sd = noise_sd_turns(plant, orbit.trough_turns) / plant.slots
@@ -69,6 +70,16 @@ def relay_on_busy(
     )
 
 
+def busy_bound_turns(plant: Plant, flows: Flows) -> float:
+    """Return a bound on the turns in flight under a relay on busy slots.
+
+    While slots are free nothing is ready, so that in flight are at most all slots and what an open gate released in the
+    last dead time; once they are full, the gate goes on for as long as it does not see that.
+    """
+    longest_s = plant.dead_times_s[-1] if plant.dead_times_s else plant.dead_time_s
+    return plant.slots + ceiling_per_s(plant) * (longest_s + flows.blind_s)
+
+
 def _closed_form(plant: Plant, model: TandemModel, flows: Flows) -> bool:
     exact = plant.shape.kind == "exponential" and not plant.dead_times_s
     return exact and flows.wait_s / 2 <= SEEN_PROMPTLY * model.dead_time_s
@@ -86,11 +97,13 @@ def _by_its_flow(law: RelayOnBusy, plant: Plant, window_s: tuple[float, float], 
             "trough_ratio": float(path.busy.min()) / plant.slots,
             "peak_ratio": float(path.busy.max()) / plant.slots,
             "ready_peak_turns": float(path.ready.max()),
+            "in_flight_bound_turns": busy_bound_turns(plant, flows),
         },
     )
     found = from_path(base, path, plant, window_s)
-    # Only slots that run out make the mean a figure that theory answers for to a hundredth.
-    return found if float(path.ready.max()) > 0.0 else replace(found, utilization_tolerance_ratio=0.02)
+    # A mean residence that is straight in the load is an approximation, worth another hundredth.
+    exact = float(path.ready.max()) > 0.0 and not plant.residences_s
+    return found if exact else replace(found, utilization_tolerance_ratio=0.02)
 
 
 def _orbit(law: RelayOnBusy, plant: Plant, model: TandemModel) -> orbits.RelayOrbit | None:
@@ -158,6 +171,7 @@ def relay_on_work(
             "gate_period_s": orbit.period_s,
             "work_swing_ratio": orbit.amplitude_turns / plant.slots,
             "ready_mean_turns": buffer,
+            "in_flight_bound_turns": law.close_at_turns + ceiling_per_s(plant) * flows.blind_s,
         },
     )
     if orbit.utilization_ratio is not None and plant.shape.kind == "exponential" and not plant.dead_times_s:

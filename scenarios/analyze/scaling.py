@@ -19,7 +19,7 @@ from scenarios.build.cluster import startup_s
 from scenarios.build.laws import make_law
 from scenarios.errors import UserError
 from scenarios.schema.laws import Candidate
-from scenarios.schema.plants import ClusterPlant
+from scenarios.schema.plants import ClusterPlant, LinearTimesPart
 from scenarios.schema.scenario import Scenario
 from scenarios.schema.workloads import PoissonWorkload, SaturatedWorkload
 from scenarios.verdict.thresholds import THRESHOLDS
@@ -140,8 +140,11 @@ def _multiplicative(law: Multiplicative, candidate: Candidate, scenario: Scenari
         word = "marginal: repeats for ever" if law.gain <= critical * (1 + 1e-9) else "grows with each turn"
     held = restless and law.window_s > 0
     window = f"; held up on the way down for {law.window_s:g} s, which ends it after one overshoot" if held else ""
-    lap_s = theory.critical_period_ticks(unseen) * period_s if restless else None
+    linear_s = theory.critical_period_ticks(unseen) * period_s if restless else None
     path = _path(candidate, scenario, unseen, period_s)
+    # Whole workers and their bounds make the lap: the linear period is that of small swings at the critical gain.
+    ticks = None if path is None else theory.path_period_ticks(path)
+    lap_s = linear_s if path is None else None if ticks is None else ticks * period_s
     # Other loads are random or change with time, and move the count more than the loop does.
     why = (
         "the load comes by chance or changes with time: only turns in flight held at a cap fix the count of every tick"
@@ -151,7 +154,7 @@ def _multiplicative(law: Multiplicative, candidate: Candidate, scenario: Scenari
     predicted = path is not None and (
         lap_s is None or scenario.horizon_s - scenario.warmup_s >= THRESHOLDS.min_periods * lap_s
     )
-    quiet = not restless or held
+    quiet = ticks is None if path is not None else not restless or held
     judged_path = [] if path is None else path[ceil(scenario.warmup_s / period_s) :]
     return Prediction(
         mechanism=f"multiplicative scaling, {unseen} unseen ticks: {word}{window}",
@@ -162,7 +165,7 @@ def _multiplicative(law: Multiplicative, candidate: Candidate, scenario: Scenari
             "unseen_ticks": float(unseen),
             "critical_gain": critical,
             "gain": law.gain,
-            "critical_period_s": lap_s,
+            "critical_period_s": linear_s,
             "growth_per_tick_ratio": float(np.abs(theory.scaling_roots(law.gain, unseen)).max()),
             "startup_s": start.delay_s,
             "least_wanted_workers": float(min(judged_path)) if judged_path else None,
@@ -196,5 +199,19 @@ def _path(candidate: Candidate, scenario: Scenario, unseen: int, period_s: float
         tolerance_ratio=law.tolerance_ratio,
         window_ticks=round(law.down_window_s / period_s),
         pending_counted=law.pending_aware,
+        least_workers=law.least_workers,
         most_workers=law.most_workers,
+        up_workers=law.up_workers if law.policy_s <= period_s else None,
+        unseen_down_ticks=_winding_down_ticks(scenario, law, plant, period_s),
     )
+
+
+def _winding_down_ticks(scenario: Scenario, law: Hpa, plant: ClusterPlant, period_s: float) -> int | None:
+    # A worker that is given up serves until its last turn ends: a mean answer at the batch that the law aims at.
+    own = plant.configurations[law.configuration]
+    if not isinstance(own.times, LinearTimesPart) or own.slots is None or law.pending_aware:
+        return None
+    assert isinstance(scenario.workload, SaturatedWorkload)
+    tokens = scenario.workload.output.mean_tokens
+    step_s = own.times.base_s + own.times.per_sequence_s * law.target * own.slots
+    return max(ceil(tokens * step_s / period_s - 1e-9) - 1, 0)

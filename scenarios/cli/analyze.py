@@ -12,6 +12,7 @@ from rich.table import Table
 
 from scenarios.analyze.analysis import MEASURED, Analysis, needs_plant
 from scenarios.analyze.analysis import analyze as analyze_candidates
+from scenarios.analyze.prediction import Prediction
 from scenarios.analyze.scaling import Startup, undeclared
 from scenarios.build.plants import declared
 from scenarios.cli.common import bar, log_progress, print_json, quiet
@@ -126,9 +127,11 @@ def _show(found: list[Analysis], title: str) -> None:
         typer.echo(_plant(first))
     terminal().print(both_table(found, title))
     for one in found:
-        typer.echo(f"{one.candidate}: {one.prediction.mechanism}{_margins(one)}{_startup(one)}")
+        typer.echo(f"{one.candidate}: {one.prediction.mechanism}{_margins(one.prediction)}{_startup(one)}")
         if one.source == MEASURED:
             typer.echo(f"    {_plant(one)}")
+        if one.worst is not None:
+            typer.echo(f"    worst corner of the stated uncertainty: {one.worst}{_margins(one.worst.prediction)}")
         for slot, reason in one.others.items():
             typer.echo(f"    beside it, {slot}: {reason}")
         if one.agrees is not None:
@@ -176,8 +179,8 @@ def _startup(one: Analysis) -> str:
     return "" if delay_s is None else f"; a start takes {delay_s:.4g} s ({one.source})"
 
 
-def _margins(one: Analysis) -> str:
-    margins = one.prediction.margins
+def _margins(prediction: Prediction) -> str:
+    margins = prediction.margins
     if not margins:
         return ""
 

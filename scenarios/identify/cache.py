@@ -29,7 +29,7 @@ Result = TypeVar("Result", bound=Cacheable)
 def digest(scenario: Scenario, experiment: str) -> str:
     """Return a short digest of plant, workload, admission, telemetry, span, seed and experiment, without candidates."""
     relevant = scenario.model_dump(
-        mode="json", exclude={"candidates", "expect", "title", "question", "classes", "record"}
+        mode="json", exclude={"candidates", "expect", "title", "question", "classes", "record", "uncertainty"}
     )
     text = json.dumps([relevant, experiment], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -55,7 +55,9 @@ def _cached(path: Path, kind: type[Result], make: Callable[[], Result]) -> tuple
     if path.is_file():
         stored = json.loads(path.read_text(encoding="utf-8"))
         dataclass_type: Any = kind  # Any: a dataclass, which the protocol cannot say
-        return kind(**{field.name: stored[field.name] for field in fields(dataclass_type)}), True
+        names = [field.name for field in fields(dataclass_type)]
+        if stored.keys() >= set(names):  # else it was kept by an older version, and is made anew
+            return kind(**{name: stored[name] for name in names}), True
     result = make()
     with atomic_write(path) as part:
         part.write_text(json.dumps(result.to_json(), indent=1) + "\n", encoding="utf-8")

@@ -7,7 +7,7 @@ slots never run out, and busy slots are fitted as gain x lag x dead time of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -15,9 +15,11 @@ import numpy as np
 from scipy.optimize import brentq
 
 from policies.design import fits
+from policies.design.shaped_fit import fit_gain
 from policies.design.tandem_model import TandemModel
 from scenarios.build import plants
 from scenarios.errors import UserError
+from scenarios.identify.turns import Turns, shape_from
 from scenarios.run.execute import run
 from scenarios.schema.laws import Candidate
 from scenarios.schema.plants import FluidPlant
@@ -43,6 +45,8 @@ class Identified:
     slots)/d(release rate), `tau_s` the lag and `dead_time_s` the dead time, each with its 95 % half-width;
     `explained_ratio` of the output's variance; `white` whether the residual passes for white noise; `arx` the same by a
     difference equation. `ultimate_*` are set by the relay experiment only. `source` names the experiment.
+    `residences_ratio`: residences of the experiment's turns over their mean, at equally spaced ranks (empty: it had no
+    turns). Where they are not exponential, `tau_s` is their mean and `dead_time_s` that of the turns.
     """
 
     slots: float
@@ -58,13 +62,19 @@ class Identified:
     white: bool
     excitation: str
     source: str
+    residences_ratio: Sequence[float] = ()
     arx: Mapping[str, Any] | None = None
     ultimate_gain_per_s: float | None = None
     ultimate_period_s: float | None = None
 
     def model(self) -> TandemModel:
         """Return the tandem model: N slots, the mean residence (equal to the gain), the dead time."""
-        return TandemModel(slots=self.slots, residence_s=self.gain_s, dead_time_s=self.dead_time_s)
+        return TandemModel(
+            slots=self.slots,
+            residence_s=self.gain_s,
+            dead_time_s=self.dead_time_s,
+            shape=shape_from(self.residences_ratio),
+        )
 
     def residences_s(self) -> tuple[tuple[float, float], ...]:
         """Return the mean residence in an empty and in a full pool: for the estimated gain and for both ends of its
@@ -74,6 +84,10 @@ class Identified:
         other down, so that the gain is d(busy)/d(rate) = T^2 / (T - m s); T_1 is slots / full rate.
         """
         full, m = self.slots / self.full_per_s, (LOW + HIGH) / 2
+        if shape_from(self.residences_ratio).kind != "exponential":
+            # The turns of the experiment show the residence at its mean load.
+            share = m * self.tau_s / full
+            return ((max(full - (full - self.tau_s) / (1 - share), 0.1 * full), full),)
 
         def range_of(gain_s: float) -> tuple[float, float]:
             def excess(s: float) -> float:
@@ -158,10 +172,10 @@ def identify(
         law |= {"threshold_turns": (LOW + HIGH) / 2 * slots, "band_turns": 0.02 * slots}
     else:
         law |= {"hold_s": hold}
-    t, u, x = _experiment(fed, law, seed, slots)
+    t, u, x, turns = _experiment(fed, law, seed, slots)
     if float(np.quantile(x, 0.99)) > 0.99 * slots:
         raise UserError("the pool filled up under the excitation: the record does not describe the unsaturated plant")
-    fit = _fitted(t, u, x)
+    fit = _fitted(t, u, x, turns)
     stationary(fit.residual, x)
     relay = fits.relay_ultimate(t, u, x) if excitation == "relay" else None
     return Identified(
@@ -178,6 +192,7 @@ def identify(
         white=fit.white,
         excitation=excitation,
         source=f"open-loop {excitation} experiment" if excitation != "relay" else "relay experiment",
+        residences_ratio=turns.residences_ratio,
         arx=difference_equation(t, u, x, fit.model.dead_time_s),
         ultimate_gain_per_s=None if relay is None else relay.gain,
         ultimate_period_s=None if relay is None else relay.period_s,
@@ -208,7 +223,7 @@ def _full_pool(scenario: Scenario, seed: int | None) -> tuple[float, float, floa
 
 def _experiment(
     scenario: Scenario, law: Mapping[str, object], seed: int | None, slots: float
-) -> tuple[Floats, Floats, Floats]:
+) -> tuple[Floats, Floats, Floats, Turns]:
     excited = Candidate.model_validate({"name": "excited", "admission": law})
     admission = scenario.admission.model_copy(update={"slew_per_s2": None})
     experiment = scenario.model_copy(update={"candidates": (excited,), "expect": {}, "admission": admission})
@@ -216,20 +231,28 @@ def _experiment(
         experiment = experiment.model_copy(
             update={"record": experiment.record.model_copy(update={"signal_bin_s": experiment.bin_s})}
         )
-    record = window_of(run(experiment, seed=seed).signals, scenario.warmup_s, scenario.horizon_s)
+    finished = run(experiment, seed=seed)
+    record = window_of(finished.signals, scenario.warmup_s, scenario.horizon_s)
+    turns = Turns.of(finished.summary.get("measured"))
     start = record["t_s"].to_numpy(dtype=np.float64)
     width = float(start[1] - start[0])
     join = max(len(start) // MOST_SAMPLES, 1)
     rate, busy = column(record, "admission_per_s", width), column(record, "decode_occupancy_ratio", width) * slots
     keep = len(start) // join * join
     t = start[:keep].reshape(-1, join)[:, 0]
-    return t - t[0], rate[:keep].reshape(-1, join).mean(axis=1), busy[:keep].reshape(-1, join).mean(axis=1)
+    rate, busy = (series[:keep].reshape(-1, join).mean(axis=1) for series in (rate, busy))
+    return t - t[0], rate, busy, turns
 
 
-def _fitted(t: Floats, u: Floats, x: Floats) -> fits.FopdtFit:
+def _fitted(t: Floats, u: Floats, x: Floats, turns: Turns) -> fits.FopdtFit:
     try:
         span = float(t[-1])
-        fit = fits.fit_fopdt(t, u, x, most_dead_time_s=span / 10, skip_s=0.2 * span, rising=True)
+        shape, skip_s = shape_from(turns.residences_ratio), 0.2 * span
+        if shape.kind == "exponential":
+            fit = fits.fit_fopdt(t, u, x, most_dead_time_s=span / 10, skip_s=skip_s, rising=True)
+        else:
+            # No lag describes it, and its turns show dead time and residence themselves.
+            fit = fit_gain(t, u, x, mean_s=turns.residence_s, dead_time_s=turns.dead_time_s, shape=shape, skip_s=skip_s)
     except ValueError as error:
         raise UserError(f"no model fits the record: {error}") from error
     if fit.explained < LEAST_EXPLAINED or fit.gain_ci > MOST_GAIN_ERROR * fit.model.gain:

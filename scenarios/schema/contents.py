@@ -19,6 +19,7 @@ from scenarios.schema.settings import (
     RecordPart,
     ServiceClass,
     TelemetryPart,
+    UncertaintyPart,
 )
 from scenarios.schema.workloads import Workload
 
@@ -46,6 +47,7 @@ class ScenarioContents(ScenarioTable):
     reconfigure: ReconfigurePart = ReconfigurePart()
     record: RecordPart = RecordPart()
     classes: dict[str, ServiceClass] = Field(default_factory=lambda: {"default": ServiceClass()})
+    uncertainty: UncertaintyPart | None = None
     candidates: Annotated[tuple[Candidate, ...], Field(min_length=1)]
     expect: dict[str, Expectation] = Field(default_factory=dict)
 

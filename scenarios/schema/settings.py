@@ -86,3 +86,27 @@ class RecordPart(ScenarioTable):
 
     signal_bin_s: Positive | None = None
     events: Literal["decisions", "all"] = "decisions"
+
+
+Range = tuple[Positive, Positive]
+
+
+class UncertaintyPart(ScenarioTable):
+    """How far the true plant may differ from what this file says of it, as ranges; laws keep what they are told here.
+
+    `dead_time_ratio`, `residence_ratio` and `load_ratio` multiply the plant's dead time and mean residence and the
+    arrivals; `residence_cv_ratio` is the coefficient of variation of residence itself (None: as the plant states it).
+    """
+
+    dead_time_ratio: Range = (1.0, 1.0)
+    residence_ratio: Range = (1.0, 1.0)
+    residence_cv_ratio: tuple[NotNegative, NotNegative] | None = None
+    load_ratio: Range = (1.0, 1.0)
+
+    @model_validator(mode="after")
+    def _ascending(self) -> UncertaintyPart:
+        for name in ("dead_time_ratio", "residence_ratio", "residence_cv_ratio", "load_ratio"):
+            ends = getattr(self, name)
+            if ends is not None and ends[0] > ends[1]:
+                raise ValueError(f"{name} = [{ends[0]:g}, {ends[1]:g}]: the lower end comes first")
+        return self

@@ -177,3 +177,10 @@ def test_a_path_at_rest_has_no_lap_and_a_decaying_one_says_what_is_kept() -> Non
     assert ringing is not None
     assert ringing.period_s == pytest.approx(20.0, rel=0.01)
     assert ringing.kept_ratio < 0.2
+
+
+@pytest.mark.parametrize("shape", [EXPONENTIAL, FIXED], ids=str)
+@pytest.mark.parametrize("age_s", [0.0, 3.0])
+def test_turns_in_flight_under_a_relay_stay_within_their_bound(shape: Shape, age_s: float) -> None:
+    path = gated(shape, Timing(age_s=age_s, sample_s=0.05, period_s=0.05), backlog_turns=2000.0)
+    assert (path.busy + path.ready + path.filling).max() <= 512 + 204.8 * (10.0 + age_s + 0.1)

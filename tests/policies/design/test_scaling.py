@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -59,3 +61,28 @@ def test_the_hysteresis_rule_is_exactly_where_a_constant_load_makes_scaling_chat
 def test_thresholds_of_one_and_six_tenths_chatter_between_one_and_two_workers() -> None:
     path = threshold_path(load_workers=1.18, start_workers=1, scale_down_at=0.6, ticks=8)
     assert path == [1, 2] * 4
+
+
+def test_a_floor_and_a_quicker_way_down_make_the_lap_of_two_unseen_ticks_shorter_than_the_linear_one() -> None:
+    # The linear lap is ten ticks (150 s at 15 s); with at least four workers and one unseen tick on the way down a run
+    # took seven (105 s): 4, 8, 16, 32, 32, 16, 4 for ever.
+    path = capacity.ceiling_path(
+        need_workers=8, start_workers=4, unseen_ticks=2, unseen_down_ticks=1, ticks=70, least_workers=4, most_workers=40
+    )
+    assert path == [4, 8, 16, 32, 32, 16, 4] * 10
+    assert capacity.path_period_ticks(path) == 7
+    assert capacity.critical_period_ticks(2) == 10
+
+
+def test_a_path_stays_within_its_bounds_and_a_limited_step_at_most_doubles() -> None:
+    path = capacity.ceiling_path(
+        need_workers=20, start_workers=3, unseen_ticks=2, ticks=60, least_workers=3, most_workers=31, up_workers=2
+    )
+    assert min(path) >= 3
+    assert max(path) <= 31
+    assert all(after <= max(2 * before, before + 2) for before, after in pairwise(path))
+
+
+def test_a_path_that_rests_has_no_period() -> None:
+    assert capacity.path_period_ticks([4, 8, 8, 8, 8, 8, 8]) is None
+    assert capacity.path_period_ticks([1, 2, 1, 2, 1, 2]) == 2

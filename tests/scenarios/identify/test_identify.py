@@ -214,3 +214,36 @@ def test_the_relay_excitation_is_a_gate_only_where_its_low_rate_is_none() -> Non
     assert Relay(Every(period_s=1.0), low_per_s=1.0, **levels).structure(model) is None
     shut = Relay(Every(period_s=1.0), low_per_s=0.0, **levels).structure(model)
     assert shut == RelayOnBusy(open_at_turns=48.0, close_at_turns=52.0)
+
+
+FIXED_ANSWERS = 'workload.output={ shape = "fixed", mean_tokens = 200 }'
+
+
+@pytest.mark.slow
+def test_a_cluster_with_fixed_answers_is_identified_with_their_shape_and_its_gate_agrees(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.toml"
+    path.write_text(CLUSTER)
+    scenario = load(str(path), [FIXED_ANSWERS, "horizon_s=400"])
+    identified = identify(scenario)
+    shape = identified.model().shape
+    assert shape.cv < 0.15
+    assert identified.dead_time_s == pytest.approx(4.0, abs=0.3)
+    (found,) = analyze(
+        scenario,
+        identified=identified.model(),
+        open_per_s=identified.open_per_s,
+        residences_s=identified.residences_s(),
+        verify=True,
+    )
+    assert found.differences == ()
+    assert found.to_json()["model"]["residence_shape"].startswith("measured")  # type: ignore[index]
+
+
+@pytest.mark.slow
+def test_a_tandem_of_fixed_residence_is_identified_with_it() -> None:
+    sets = ['plant.residence.shape="fixed"', "plant.slots=200", "plant.dead_time_s=6", "horizon_s=600"]
+    identified = identify(load("mild", sets))
+    mean_s = load("mild").plant.residence.mean_s  # type: ignore[union-attr]
+    assert identified.model().shape.cv < 0.01
+    assert identified.gain_s == pytest.approx(mean_s, rel=0.02)
+    assert identified.dead_time_s == pytest.approx(6.0, abs=0.3)

@@ -17,7 +17,7 @@ from scenarios.schema.load import library, load, override, validate
 TANDEM = ("mild", ["horizon_s=30", "warmup_s=5"])
 CLUSTER = ("kv_cliff", ["horizon_s=8", "warmup_s=2"])
 POOLS = ("role_flips", ["horizon_s=20", "warmup_s=5"])
-LISTS = {"measured.dead_times_s", "warnings", "trace.repairs", "window_s", "kv.flows_bytes"}
+LISTS = {"measured.dead_times_s", "measured.residences_s", "warnings", "trace.repairs", "window_s", "kv.flows_bytes"}
 
 
 def leaves(value: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:

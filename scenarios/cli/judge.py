@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -13,28 +13,30 @@ from scenarios.cli.options import new_file
 from scenarios.errors import UserError
 from scenarios.report.terminal import terminal
 
-if TYPE_CHECKING:
-    from scenarios.judge.query import Range
-
 
 def judge(
-    file: Annotated[
-        Path | None, typer.Argument(help="A .csv or .parquet (a time column and series), or Prometheus .json.")
-    ] = None,
-    time: Annotated[str | None, typer.Option(help="Column of the instants: seconds, an epoch or dates.")] = None,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="Tables (.csv, .tsv, .parquet, `kubectl get hpa -w`), JSON of Prometheus, Grafana or Datadog; - reads "
+            "standard input.",
+        ),
+    ],
+    time: Annotated[str | None, typer.Option(help="Column of the instants: seconds, an epoch, dates, a clock.")] = None,
     column: Annotated[list[str] | None, typer.Option(help="Judge this series only; may be repeated.")] = None,
+    by: Annotated[
+        list[str] | None, typer.Option(help="Column that tells the series of a long table apart; may be repeated.")
+    ] = None,
     load: Annotated[
         str | None, typer.Option(help="Series of the load from outside, to recognise a driven swing.")
     ] = None,
     scale: Annotated[float | None, typer.Option(help="What a swing is measured against; else the mean size.")] = None,
     dead_time_s: Annotated[float | None, typer.Option(help="The loop's dead time, for the likely mechanism.")] = None,
-    prometheus: Annotated[
-        str | None, typer.Option(help="Ask the Prometheus server at this address in place of a file.")
+    steps: Annotated[
+        bool | None,
+        typer.Option("--steps/--samples", help="One row a change, held until the next / samples; else found out."),
     ] = None,
-    query: Annotated[str | None, typer.Option(help="What to ask it for; each series is judged by itself.")] = None,
-    since: Annotated[str, typer.Option(help="Over which span before now.")] = "6h",
-    step: Annotated[str, typer.Option(help="At which interval: that of its scrapes.")] = "15s",
-    token_file: Annotated[Path | None, typer.Option(help="A file with the bearer token that it asks for.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write a page with pictures.", callback=new_file)] = None,
 ) -> None:
@@ -42,21 +44,22 @@ def judge(
 
     Example: steadyflow judge replicas.csv --time t_s --html verdict.html
     """
-    from scenarios.judge import judge_file, judge_range
+    from scenarios.judge import judge_file
 
     for name, value in (("--scale", scale), ("--dead-time-s", dead_time_s)):
         if value is not None and not 0 < value < float("inf"):
             raise UserError(f"{name}: {value} must be positive and finite")
-    if prometheus is not None:
-        if file is not None or time is not None or column:
-            raise UserError("--prometheus takes the place of FILE, --time and --column: give one or the other")
-        asked, title = _range(prometheus, query, since, step, token_file), query or ""
-        judged = judge_range(asked, load=load, scale=scale, dead_time_s=dead_time_s)
-    elif file is None:
-        raise UserError("judge: give a FILE, or --prometheus with --query")
-    else:
-        title = file.name
-        judged = judge_file(file, time=time, columns=column or (), load=load, scale=scale, dead_time_s=dead_time_s)
+    judged = judge_file(
+        *files,
+        time=time,
+        columns=column or (),
+        by=by or (),
+        load=load,
+        scale=scale,
+        dead_time_s=dead_time_s,
+        steps=steps,
+    )
+    title = ", ".join("standard input" if str(file) == "-" else file.name for file in files)
     if html is not None:
         from scenarios.report.judged_page import write_judged
 
@@ -72,34 +75,20 @@ def judge(
         table.add_row(
             one.name,
             one.verdict.verdict.replace("_", " "),
-            "-" if period is None else f"{period:.4g} s",
+            "-" if period is None else ", ".join(f"{one_s:.4g} s" for one_s in (period, *one.verdict.other_periods_s)),
             f"{one.verdict.amplitude_ratio:.1%}",
             f"{one.reversals_per_hour:.3g}",
             f"{one.flaps_per_hour:.3g}",
         )
     terminal().print(table)
     for one in judged:
-        cause = [f"likely: {one.likely}"] if one.verdict.period_s is not None else []
-        typer.echo(f"{one.name}: {'; '.join([one.verdict.reason, *cause, *one.notes, *_steps(one)])}")
+        cause = [] if one.likely.startswith("none") else [f"likely: {one.likely}"]
+        typer.echo(f"{one.name}: {'; '.join([one.verdict.reason, one.cost, *cause, *one.notes, *_steps(one)])}")
     if html is not None:
         typer.echo(f"page: {html}")
 
 
 NUMBERS = ("period", "swing", "reversals/h", "flaps/h")
-
-
-def _range(url: str, query: str | None, since: str, step: str, token_file: Path | None) -> Range:
-    from scenarios.judge.query import Range, seconds
-
-    if not query:
-        raise UserError("--prometheus: give --query too, such as --query 'sum(vllm:num_requests_running)'")
-    try:
-        token = None if token_file is None else token_file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        raise UserError(f"--token-file {token_file}: cannot be read as text") from None
-    return Range(
-        url=url, query=query, since_s=seconds(since, "--since"), step_s=seconds(step, "--step"), token=token or None
-    )
 
 
 def _steps(one: object) -> list[str]:

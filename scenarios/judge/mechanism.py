@@ -12,43 +12,22 @@ import numpy as np
 from scenarios.catalogue.verdict import SignalVerdict
 from scenarios.verdict.types import Floats
 
-
-def moves(values: Floats, threshold: float) -> Floats:
-    """Return the turning values of a series, moves smaller than `threshold` left out (a zigzag), shape (turns,)."""
-    if len(values) == 0:
-        return np.empty(0)
-    turns, direction = [float(values[0])], 0
-    low = high = extreme = turns[0]
-    for x in values[1:].tolist():
-        if direction == 0:
-            low, high = min(low, x), max(high, x)
-            if x - low >= threshold or high - x >= threshold:
-                direction = 1 if x - low >= threshold else -1
-                turns, extreme = [low if direction > 0 else high], x
-        elif direction * (x - extreme) >= 0:
-            extreme = x
-        elif direction * (extreme - x) >= threshold:
-            turns.append(extreme)
-            direction, extreme = -direction, x
-    return np.asarray([*turns, extreme])
-
-
-def reversals(values: Floats, threshold: float) -> int:
-    """Count changes of direction among moves of at least `threshold`."""
-    return max(len(moves(values, threshold)) - 2, 0)
-
-
-def flaps(values: Floats, threshold: float) -> int:
-    """Count what was taken away and brought back: moves up that follow a move down."""
-    turning_values = moves(values, threshold)
-    return int(np.sum(np.diff(turning_values)[1:] > 0)) if len(turning_values) > 2 else 0
+DRIVEN = "an outside load of the same period, not the controller: the controller only follows it"
+CALENDAR, CALENDAR_RATIO = {"wave of a day": 86400.0, "wave of a week": 604800.0}, 0.02
+# A mechanism that predicts a count of decisions a period is named only where that many were seen, within this share.
+COUNT_RATIO, MOST_UNSEEN = 0.2, 8
 
 
 def least_move(values: Floats, held: bool) -> float:
-    """Return the smallest move that counts: one whole unit, or three times the sample-to-sample noise."""
+    """Return the smallest move that counts: one level, or three times the noise from sample to sample.
+
+    The noise is what changes from sample to sample beyond what two samples later is undone: a flip is no noise.
+    """
     if held:
-        return 1.0
-    noise = 1.4826 * float(np.median(np.abs(np.diff(values)))) if len(values) > 1 else 0.0
+        levels = np.unique(values)
+        return float(np.diff(levels).min()) if len(levels) > 1 else 1.0
+    pairs = [np.abs(values[k:] - values[:-k]) for k in (1, 2) if len(values) > k]
+    noise = 1.4826 * min((float(np.median(pair)) for pair in pairs), default=0.0)
     return max(3 * noise, 0.02 * float(np.ptp(values)), 1e-12)
 
 
@@ -62,11 +41,14 @@ def likely(
     verdict: SignalVerdict, t_s: Floats, values: Floats, *, held: bool, dead_time_s: float | None, loads: bool
 ) -> str:
     """Say in one sentence what probably makes the cycle, or what would have to be known to say it."""
+    hint = "" if loads else "; give the load column to rule out a load that swings by itself"
+    if verdict.verdict == "hunting":
+        return "a law that answers noise or its own last move: widen its band, its dwell or its averaging" + hint
     if verdict.verdict == "driven":
-        return "an outside load of the same period, not the controller: the controller only follows it"
+        clock = calendar_period(verdict.period_s)
+        return f"the {clock}, not the controller" if clock and not loads else DRIVEN
     if not verdict.oscillates or verdict.period_s is None:
         return "none: no cycle was found"
-    hint = "" if loads else "; give the load column to rule out a periodic input"
     steps = _scaling(verdict.period_s, t_s, values) if held else None
     if steps is not None:
         return steps + hint
@@ -74,6 +56,13 @@ def likely(
         return _by_dead_time(verdict.period_s, dead_time_s) + hint
     low, high = verdict.period_s / 4, verdict.period_s / 2
     return f"a delay of {low:.3g} to {high:.3g} s in the loop (a quarter to half of the period): look for one" + hint
+
+
+def calendar_period(period_s: float | None) -> str | None:
+    """Return the wave of the calendar that a period is, within 2 %: a day's or a week's; None: neither."""
+    if period_s is None:
+        return None
+    return next((name for name, s in CALENDAR.items() if abs(period_s / s - 1) < CALENDAR_RATIO), None)
 
 
 def _scaling(period_s: float, t_s: Floats, values: Floats) -> str | None:
@@ -92,12 +81,31 @@ def _scaling(period_s: float, t_s: Floats, values: Floats) -> str | None:
             )
         return "a two-level switch that undoes itself at every decision: widen its band or its dwell"
     if levels[0] > 0 and levels[-1] / levels[0] >= 2:
-        unseen = max(round((ticks - 2) / 4), 1)
-        return (
-            f"multiplicative scaling that does not count what is pending: about {unseen} unseen decision intervals of "
-            f"{interval:.3g} s give {4 * unseen + 2} intervals a period, and {ticks:.1f} were seen"
-        )
-    return None
+        unseen = round((ticks - 2) / 4)
+        if 1 <= unseen <= MOST_UNSEEN and abs(ticks / (4 * unseen + 2) - 1) <= COUNT_RATIO:
+            return (
+                f"multiplicative scaling that does not count what is pending: about {unseen} unseen decision intervals "
+                f"of {interval:.3g} s give {4 * unseen + 2} intervals a period, and {ticks:.1f} were seen"
+            )
+    return _switch(period_s, t_s, values)
+
+
+def _switch(period_s: float, t_s: Floats, values: Floats) -> str | None:
+    # Two groups of levels with a wide gap between them, and one change between the groups each way in a period.
+    low, high = float(values.min()), float(values.max())
+    up = values > (low + high) / 2
+    if not 0.05 < up.mean() < 0.95:
+        return None
+    within = max(float(np.ptp(values[up])), float(np.ptp(values[~up])))
+    changes = int(np.sum(np.diff(up.astype(int)) != 0))
+    periods = float(t_s[-1] - t_s[0]) / period_s
+    if within > 0.4 * (high - low) or abs(changes / (2 * periods) - 1) > COUNT_RATIO:
+        return None
+    stay = float(up.mean()) * period_s
+    return (
+        f"a switch between two levels, high for {stay:.3g} s and low for {period_s - stay:.3g} s of each period: a "
+        f"threshold on a reading that is averaged over, or arrives late by, some part of {period_s:.3g} s"
+    )
 
 
 def _by_dead_time(period_s: float, dead_time_s: float) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -13,10 +12,16 @@ from scenarios.verdict.types import Floats
 
 MOST_BINS = 20_000
 FILL = 4
-# A scraped series misses a sample when the next one is later than this many intervals.
-GAP_INTERVALS = 2.5
-# One that comes later than this many intervals, and no later than a gap, has one sample missing before it.
-MISSED_INTERVALS = 1.5
+# A scraped series misses a sample when the next one is later than this many intervals, and more than one when later
+# than a gap's.
+GAP_INTERVALS, MISSED_INTERVALS = 2.5, 1.5
+# Scrapes lost one by one leave gaps as long as chance makes them; one that chance makes in fewer than one record in
+# this many is an outage. A gap too long for that is bridged all the same while it is a small part of the record.
+ONE_RECORD_IN = 100.0
+# A series that keeps few levels, each for several samples or in turns, holds them between samples.
+MOST_HELD_LEVELS = 12
+# A log of changes has more uneven waits than this; a scrape that turns at every sample has as few as it has gaps.
+UNEVEN_SHARE = 0.05
 # A series without a regular interval has a hole worth a note where this many usual intervals, and this share of
 # the record, are without a sample.
 HOLE_INTERVALS, HOLE_RATIO = 10.0, 0.05
@@ -37,21 +42,33 @@ class Even:
     notes: tuple[str, ...]
 
 
-def even(raw: Raw, step_s: float | None = None) -> Even:
+def even(raw: Raw, step_s: float | None = None, steps: bool | None = None) -> Even:
     """Return the series in equal bins of time-weighted means and extremes.
 
-    Whole numbers (replicas, queue lengths) hold their value until the next sample; others are joined by lines. A
-    series sampled at a steady interval may have gaps; one that logs changes only has none.
+    Levels (replicas, queue lengths, settings) hold their value until the next sample; others are joined by lines. A
+    series sampled at a steady interval may have gaps; a log of changes has none, for it holds between its rows.
+
+    Parameters
+    ----------
+    raw : Raw
+        The series as read.
+    step_s : float, optional
+        Width of a bin, seconds; by default that of the sampling.
+    steps : bool, optional
+        True: a log of changes; None: found out.
     """
     t, y = raw.t_s, raw.values
     if len(t) < 2:
         return Even(start_s=0.0, step_s=step_s or 1.0, mean=y, minimum=y, maximum=y, held=True, notes=())
-    held = bool(np.all(y == np.round(y)))
     gaps = np.diff(t)
     usual = float(np.median(gaps))
-    scraped = float(np.mean(np.abs(gaps - usual) < 0.2 * usual)) > 0.6
+    logged = is_change_log(t, y) if steps is None else steps
+    held = logged or is_held(y)
+    scraped = not logged and float(np.mean(np.abs(gaps - usual) < 0.2 * usual)) > 0.6
     notes: list[str] = []
-    if scraped:
+    if logged:
+        notes.append(f"{len(t)} rows, one a change: each level is held until the next row")
+    elif scraped:
         t, y, notes = _without_gaps(t, y, usual)
     else:
         notes.append(f"irregular sampling (median {usual:.4g} s) put into equal bins")
@@ -60,7 +77,7 @@ def even(raw: Raw, step_s: float | None = None) -> Even:
             how = "held" if held else "joined by a line"
             notes.append(f"nothing for {gaps[longest]:.4g} s from {t[longest]:.4g} s on: {how}")
     span = float(t[-1] - t[0])
-    finest = usual if scraped else max(float(np.quantile(gaps, 0.25)), span / MOST_BINS)
+    finest = usual if scraped else max(float(np.quantile(gaps, 0.25)) / (FILL if logged else 1), span / MOST_BINS)
     width = max(step_s or finest, span / MOST_BINS)
     if scraped and width > 1.01 * (step_s or usual):
         notes.append(f"{len(t)} samples every {usual:.4g} s put into {MOST_BINS} bins of {width:.4g} s")
@@ -75,6 +92,23 @@ def even(raw: Raw, step_s: float | None = None) -> Even:
     return _binned(t, y, width, held, tuple(notes))
 
 
+def is_held(y: Floats) -> bool:
+    """Tell whether the values are levels that last until the next sample: whole numbers, or a few that come again."""
+    if bool(np.all(y == np.round(y))):
+        return True
+    levels = len(np.unique(y))
+    return levels <= min(MOST_HELD_LEVELS, len(y) // 4)
+
+
+def is_change_log(t: Floats, y: Floats) -> bool:
+    """Tell whether there is a row for each change alone: levels that never come twice in a row, at uneven times."""
+    if len(y) < 8 or not is_held(y) or bool(np.any(np.diff(y) == 0)):
+        return False
+    gaps = np.diff(t)
+    usual = float(np.median(gaps))
+    return float(np.mean(np.abs(gaps - usual) > 0.2 * usual)) > UNEVEN_SHARE
+
+
 def _without_gaps(t: Floats, y: Floats, usual: float) -> tuple[Floats, Floats, list[str]]:
     intervals = np.diff(t) / usual
     lone = int(np.sum((intervals > MISSED_INTERVALS) & (intervals <= GAP_INTERVALS)))
@@ -82,15 +116,20 @@ def _without_gaps(t: Floats, y: Floats, usual: float) -> tuple[Floats, Floats, l
     wide = np.flatnonzero(intervals > GAP_INTERVALS)
     if len(wide) == 0:
         return t, y, notes
-    missing = float(np.sum(np.diff(t)[wide])) / float(t[-1] - t[0])
-    if missing <= BRIDGED_RATIO:
+    span = float(t[-1] - t[0])
+    # Scrapes are lost one by one with this chance; so many in a row are lost by chance in one record in a hundred.
+    lost = float(np.mean(intervals > MISSED_INTERVALS))
+    longest_by_chance = 1.5 + np.log(ONE_RECORD_IN * len(intervals)) / -np.log(min(lost, 0.9))
+    outages = np.flatnonzero(intervals > max(GAP_INTERVALS, longest_by_chance))
+    missing = float(np.sum(np.diff(t)[wide])) / span
+    if float(np.sum(np.diff(t)[outages])) / span <= BRIDGED_RATIO:
         return t, y, [*notes, f"{_many(len(wide), 'gap')} ({missing:.1%} of the record) bridged"]
-    edges = np.concatenate([[0], wide + 1, [len(t)]])
+    edges = np.concatenate([[0], outages + 1, [len(t)]])
     longest = int(np.argmax(np.diff(edges)))
     keep = slice(int(edges[longest]), int(edges[longest + 1]))
     start_s, end_s = float(t[keep][0]), float(t[keep][-1])
-    lost = f"{_many(len(wide), 'gap')} of {missing:.0%} of the record"
-    note = f"{lost}: judged its longest stretch alone, from {start_s:.4g} to {end_s:.4g} s"
+    share = f"{_many(len(wide), 'gap')} of {missing:.0%} of the record"
+    note = f"{share}: judged its longest stretch alone, from {start_s:.4g} to {end_s:.4g} s"
     return t[keep], y[keep], [*notes, note]
 
 
@@ -116,82 +155,3 @@ def _binned(t: Floats, y: Floats, width: float, held: bool, notes: tuple[str, ..
     np.minimum.at(low, place[inside], y[inside])
     np.maximum.at(high, place[inside], y[inside])
     return Even(start_s=float(t[0]), step_s=width, mean=mean, minimum=low, maximum=high, held=held, notes=notes)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """A change of level that lasted: when, between which levels, how far it overshot, how long it took to settle.
-
-    `overshoot_ratio` is the excess over the new level / the height of the step; `settling_s` None: it never did.
-    """
-
-    at_s: float
-    before: float
-    after: float
-    overshoot_ratio: float
-    settling_s: float | None
-
-
-def level_changes(x: Floats) -> list[int]:
-    """Return where the level changed for good: at most three places, each cutting the squared error by two thirds.
-
-    Every part must hold a tenth of the record, so that a cycle's own swings are no steps.
-    """
-    cuts: list[int] = []
-    least = max(len(x) // 10, 10)
-    for _ in range(3):
-        edges = [0, *sorted(cuts), len(x)]
-        best, gain_at = 0.0, None
-        for low, high in pairwise(edges):
-            part = x[low:high]
-            if len(part) < 2 * least:
-                continue
-            total = np.cumsum(part)
-            k = np.arange(least, len(part) - least + 1)
-            left, right = total[k - 1] / k, (total[-1] - total[k - 1]) / (len(part) - k)
-            gain = k * (len(part) - k) / len(part) * (left - right) ** 2
-            top = int(np.argmax(gain))
-            share = float(gain[top]) / max(float(np.sum((part - part.mean()) ** 2)), 1e-300)
-            if share > 2 / 3 and gain[top] > best:
-                best, gain_at = float(gain[top]), low + int(k[top])
-        if gain_at is None:
-            break
-        cuts.append(gain_at)
-    return sorted(cuts)
-
-
-def describe_steps(series: Even, cuts: list[int]) -> list[Step]:
-    """Return overshoot and settling of each change of level; settled means within 5 % of it or two noise sds."""
-    steps = []
-    edges = [0, *cuts, len(series.mean)]
-    for i, cut in enumerate(cuts):
-        before = float(np.median(series.mean[edges[i] : cut][-max((cut - edges[i]) // 2, 1) :]))
-        part = series.mean[cut : edges[i + 2]]
-        rest = part[len(part) // 2 :]
-        after, noise = float(np.median(rest)), float(rest.std())
-        height = after - before
-        if height == 0:
-            continue
-        away = (part - after) * np.sign(height)
-        outside = np.flatnonzero(np.abs(part - after) > max(0.05 * abs(height), 2 * noise))
-        settled = int(outside[-1]) + 1 if len(outside) else 0
-        steps.append(
-            Step(
-                at_s=series.start_s + cut * series.step_s,
-                before=before,
-                after=after,
-                overshoot_ratio=max(float(away.max()) - 2 * noise, 0.0) / abs(height),
-                settling_s=settled * series.step_s if settled < len(part) * 0.9 else None,
-            )
-        )
-    return steps
-
-
-def without_steps(x: Floats, cuts: list[int]) -> Floats:
-    """Return the series with each part's own mean taken out and the overall mean put back."""
-    flat = x.astype(np.float64).copy()
-    edges = [0, *cuts, len(x)]
-    for low, high in pairwise(edges):
-        flat[low:high] -= x[low:high].mean()
-    level: Floats = flat + x.mean()
-    return level

@@ -80,9 +80,10 @@ def load(path: Path) -> RunData:
 def _verdict(signal: str, fields: dict[str, Any], curves: pd.DataFrame) -> SignalVerdict:
     of_signal = curves[curves["signal"] == signal]
     acf, spectrum = of_signal[of_signal["curve"] == "acf"], of_signal[of_signal["curve"] == "spectrum"]
+    values: dict[str, Any] = {name: tuple(v) if isinstance(v := fields[name], list) else v for name in VERDICT}
     return SignalVerdict(
         signal=signal,
-        **{name: fields[name] for name in VERDICT},
+        **values,
         acf_lags_s=acf["x"].to_numpy(),
         acf=acf["y"].to_numpy(),
         spectrum_hz=spectrum["x"].to_numpy(),

@@ -1,5 +1,5 @@
-"""Says whether a recorded signal oscillates, and what that costs. Read `decide` (the order of the nine words),
-then `cycle` (the statistic and its red-noise null), then `run` (a whole run's signals, flow word and headline).
+"""Says whether a recorded signal oscillates, and what that costs. Read `classify` (the order of the words), then
+`cycle` (the statistic and its red-noise null), then `run` (a whole run's signals).
 
 Pure functions over arrays: no scenario, no plant, no clock; chance only from generators with fixed seeds.
 """

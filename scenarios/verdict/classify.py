@@ -1,4 +1,4 @@
-"""The decision: nine words in a fixed order, each given only when every test of it agrees."""
+"""The decision on one signal: its words in a fixed order, each given only when every test of it agrees."""
 
 from __future__ import annotations
 
@@ -9,21 +9,16 @@ from scipy import signal, stats
 
 from scenarios.catalogue.verdict import NO_COST, Cost, SignalVerdict, Word
 from scenarios.verdict import acf as correlation
-from scenarios.verdict import shape
+from scenarios.verdict import moves, outside, shape, tones
 from scenarios.verdict.bounded import is_unbounded
-from scenarios.verdict.cycle import (
-    FEW_SURROGATES,
-    SHORTEST,
-    SURROGATES,
-    Candidate,
-    best_candidate,
-    red_noise_p,
-)
+from scenarios.verdict.cycle import FEW_SURROGATES, SHORTEST, SURROGATES, Candidate, best_candidate, red_noise_p
 from scenarios.verdict.thresholds import THRESHOLDS, Thresholds
 from scenarios.verdict.types import Floats, Series
 
 # Below this share of its scale a change is rounding.
 FLAT = 1e-6
+# A cycle is not claimed from fewer turns than this in the window, nor from fewer a period.
+LEAST_TURNS, TURNS_A_PERIOD = 30.0, 3.0
 
 
 def judge_signal(
@@ -61,12 +56,13 @@ def judge_signal(
     if plain is not None:
         return _said(series, plain[0], plain[1], cost=cost, amplitude=plain[2])
     candidate, p_value = _search(series, limits)
-    chatter = _chatter(series, limits)
     if candidate is None or not _stands(candidate, p_value, series, limits):
+        chatter = _chatter(series, limits)
         if chatter is not None:
             return _said(series, "undecided", _chatter_words(chatter), cost=cost, amplitude=chatter)
-        return _steady(series, candidate, p_value, cost, limits)
-    word, reason = _kind(series, candidate, inputs or {}, transit_s, admissions, retirements, limits)
+        return _no_cycle(series, candidate, p_value, inputs or {}, cost, limits)
+    ring = outside.Ring(transit_s=transit_s, admissions=admissions, retirements=retirements)
+    word, reason = _kind(series, candidate, inputs or {}, ring, limits)
     return _with_cycle(series, candidate, p_value, word, reason, cost, limits)
 
 
@@ -112,28 +108,25 @@ def _large(candidate: Candidate, series: Series, limits: Thresholds) -> bool:
     if candidate.height <= limits.acf_peak:
         return False
     # Slow swings are judged by their strongest part, so that a ringing that has died away still counts.
-    top = float(np.quantile(np.abs(shape.fundamental(candidate.x, candidate.lag)), 0.95))
-    return top / series.scale > limits.amplitude_ratio
+    return shape.size(candidate.x, candidate.lag, strongest=True) / series.scale > limits.amplitude_ratio
 
 
 def _stands(candidate: Candidate, p_value: float | None, series: Series, limits: Thresholds) -> bool:
     if p_value is None or p_value >= limits.p_value or not _large(candidate, series, limits):
         return False
-    # Two great bursts make a peak by themselves; a cycle keeps its peak when values are replaced by their ranks.
+    # Two great bursts make a peak by themselves; a cycle keeps its peak when values are replaced by their ranks, and
+    # a train of short pulses, whose ranks are mostly those of the noise between them, when its largest are left out.
     ranks = stats.rankdata(correlation.rebin(series.mean, candidate.factor))
     acf = correlation.autocorrelation(correlation.detrend(ranks, candidate.high_pass))
     low, high = int(0.9 * candidate.lag), int(np.ceil(1.1 * candidate.lag)) + 1
-    return float(acf[low:high].max(initial=0.0)) > limits.acf_peak
+    if float(acf[low:high].max(initial=0.0)) > limits.acf_peak:
+        return True
+    enough = len(candidate.x) / candidate.lag >= limits.min_periods
+    return enough and shape.repeats_without_the_largest(candidate.x, candidate.lag) > limits.acf_peak
 
 
 def _kind(
-    series: Series,
-    candidate: Candidate,
-    inputs: Mapping[str, Floats],
-    transit_s: float | None,
-    admissions: Floats | None,
-    retirements: Floats | None,
-    limits: Thresholds,
+    series: Series, candidate: Candidate, inputs: Mapping[str, Floats], ring: outside.Ring, limits: Thresholds
 ) -> tuple[Word, str]:
     periods = len(candidate.x) / candidate.lag
     period_s = candidate.lag * candidate.factor * series.step_s
@@ -142,22 +135,32 @@ def _kind(
             "undecided",
             f"swings with a period near {period_s:.4g} s, but the window holds only {periods:.1f} periods",
         )
+    if series.turns is not None and series.turns < max(LEAST_TURNS, TURNS_A_PERIOD * periods):
+        return "undecided", f"{series.turns:.0f} turns moved in the window: too few to show {periods:.0f} periods"
     around = shape.envelope(candidate.x, candidate.lag)
     decays = -around.log_change > np.log(limits.decay_factor) and around.clean > 0.5
-    if not decays and np.sqrt(np.mean(around.values**2)) / series.scale <= limits.amplitude_ratio:
+    if not decays and shape.size(candidate.x, candidate.lag) / series.scale <= limits.amplitude_ratio:
         return "steady", f"a ripple of {period_s:.4g} s, smaller than {limits.amplitude_ratio:.0%} of the scale"
     for name, values in inputs.items():
-        if (found := _coherence(candidate, values, limits)) is not None:
+        if (found := outside.coherence(candidate, values, limits)) is not None:
             return "driven", f"follows {name}, which has the same period (squared coherence {found:.2f})"
-    off = _echo_error(period_s, candidate, transit_s, admissions, retirements, limits)
+    off = outside.echo_error(period_s, candidate, ring, limits)
     by_chance = not decays and around.cv >= limits.envelope_cv and _is_counting_noise(series, candidate, limits)
     # The period of a noisy bunch wanders further than that of a real one.
     if by_chance and off < 3 * limits.echo_period_ratio:
         return "steady", f"bunches come round every {period_s:.4g} s, no larger than counting noise"
     if off < limits.echo_period_ratio:
+        transit_s = ring.transit_s
         return "echo", f"bunches return after the loop's transit time of {transit_s:.4g} s: admissions copy retirements"
     if decays:
         return "ringing", f"a cycle of {period_s:.4g} s that dies away"
+    if around.log_change > np.log(limits.decay_factor) and around.clean > 0.5 and around.still_grows:
+        factor = float(np.exp(around.log_change))
+        return "growing", f"a cycle of {period_s:.4g} s that grows: {factor:.2g} times as large at the end as at first"
+    two = tones.two_tones(candidate.x, candidate.lag)
+    if two is not None:
+        a_s, b_s = (one * candidate.factor * series.step_s for one in two)
+        return "limit_cycle", f"two cycles at once, of {a_s:.4g} s and {b_s:.4g} s"
     if around.cv < limits.envelope_cv or candidate.keeps_phase:
         return "limit_cycle", f"an even cycle of {period_s:.4g} s that keeps its size (envelope cv {around.cv:.2f})"
     return "quasi_cycle", f"a cycle of {period_s:.4g} s kept up by noise (envelope cv {around.cv:.2f})"
@@ -169,43 +172,6 @@ def _is_counting_noise(series: Series, candidate: Candidate, limits: Thresholds)
     x = correlation.rebin(series.mean, candidate.factor)
     poisson = abs(float(x.mean())) * series.one_turn / (candidate.factor if series.flow else 1)
     return float(candidate.x.var()) < limits.over_poisson * poisson
-
-
-def _coherence(candidate: Candidate, values: Floats, limits: Thresholds) -> float | None:
-    other = correlation.detrend(correlation.rebin(values, candidate.factor), candidate.high_pass)
-    if len(other) != len(candidate.x) or float(np.ptp(other)) == 0.0:
-        return None
-    # Noise also drives: only an input with a peak of its own at this period makes the swing its own.
-    height, _ = correlation.first_peaks(correlation.autocorrelation(other)[None, :])
-    theirs = best_candidate(values, candidate.high_pass)
-    if theirs is None or theirs.height <= limits.acf_peak or height[0] <= 0:
-        return None
-    ratio = theirs.lag * theirs.factor / (candidate.lag * candidate.factor)
-    if abs(ratio / max(round(ratio), 1) - 1) > 0.1 or ratio > 3.3:
-        return None
-    segment = min(round(4 * candidate.lag), len(other) // 3)
-    frequency, squared = signal.coherence(candidate.x, other, nperseg=segment)
-    at = float(np.interp(1 / candidate.lag, frequency, squared))
-    return at if at > limits.coherence else None
-
-
-def _echo_error(
-    period_s: float,
-    candidate: Candidate,
-    transit_s: float | None,
-    admissions: Floats | None,
-    retirements: Floats | None,
-    limits: Thresholds,
-) -> float:
-    # How far the period is from the loop's transit time, as a share; infinite where admissions copy nothing.
-    if transit_s is None or admissions is None or retirements is None:
-        return float("inf")
-    # By ranks: the burst that starts a ring is far larger than anything after it.
-    released = correlation.detrend(stats.rankdata(correlation.rebin(admissions, candidate.factor)), high_pass=False)
-    ended = correlation.detrend(stats.rankdata(correlation.rebin(retirements, candidate.factor)), high_pass=False)
-    spread = float(released.std() * ended.std())
-    copies = spread > 0 and float(np.mean(released * ended)) / spread > limits.echo_copy
-    return abs(period_s / transit_s - 1) if copies else float("inf")
 
 
 def _chatter(series: Series, limits: Thresholds) -> float | None:
@@ -223,9 +189,19 @@ def _chatter_words(half: float) -> str:
     )
 
 
-def _steady(
-    series: Series, candidate: Candidate | None, p_value: float | None, cost: Cost | None, limits: Thresholds
+def _no_cycle(
+    series: Series,
+    candidate: Candidate | None,
+    p_value: float | None,
+    inputs: Mapping[str, Floats],
+    cost: Cost | None,
+    limits: Thresholds,
 ) -> SignalVerdict:
+    hunts = moves.hunting(series.mean, series.scale) if series.actuator else None
+    if hunts is not None and not any(outside.follows(series.mean, values) for values in inputs.values()):
+        span_s = len(series.mean) * series.step_s
+        text = f"{hunts.reversals} irregular reversals in {span_s:.4g} s, of {hunts.size_ratio:.0%} of the scale"
+        return _said(series, "hunting", text, cost=cost, amplitude=hunts.size_ratio / 2)
     reason = "no peak in the autocorrelation stands out of red noise with an amplitude that matters"
     if candidate is None:
         return _said(series, "steady", reason, cost=cost, amplitude=float(np.std(series.mean)) / series.scale)
@@ -257,12 +233,16 @@ def _with_cycle(
     periods = len(candidate.x) / candidate.lag
     real = p_value is not None and p_value < limits.p_value and candidate.height > limits.acf_peak
     repeats = word != "steady" or (real and periods >= limits.min_periods)
+    several: tuple[float, ...] = ()
+    if word in ("limit_cycle", "quasi_cycle", "growing", "driven"):
+        several = tones.periods(series, candidate, limits)
     frequency, power = shape.spectrum(series.mean, series.step_s)
     return SignalVerdict(
         signal=series.name,
         verdict=word,
         reason=reason,
-        period_s=candidate.lag * step_s if repeats else None,
+        period_s=(several[0] if several else candidate.lag * step_s) if repeats else None,
+        other_periods_s=several[1:],
         amplitude_ratio=shape.swing(candidate.x, candidate.lag) / series.scale,
         damping_ratio=shape.damping_of(decrement) if repeats else None,
         p_value=p_value,

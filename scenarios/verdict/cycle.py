@@ -20,6 +20,8 @@ SURROGATE_SEED = 20220622
 SHORTEST, MOST_LEVELS = 32, 12
 # A peak needs some samples a period to be placed, and a few more make its height dependable.
 SAMPLES_LEAST, SAMPLES_GOOD = 6.0, 16.0
+# What turns at every sample has a lag of two, which noise places a little to either side.
+SHORTEST_LAG = 1.5
 REDNESS_STEP = 0.25
 
 
@@ -76,7 +78,7 @@ def best_candidate(mean: Floats, high_pass: bool) -> Candidate | None:
         acf = correlation.autocorrelation(x)
         height, lag, tries = _dominant(acf)
         # Of a period of two or three humps each needs its samples: one that falls between bins looks lower than it is.
-        if lag / tries >= SAMPLES_LEAST or (level == 0 and lag >= 2):
+        if lag / tries >= SAMPLES_LEAST or (level == 0 and lag >= SHORTEST_LAG):
             found.append((height, lag, tries, factor, x, acf))
     if not found:
         return None

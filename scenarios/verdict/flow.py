@@ -21,8 +21,11 @@ ACTUATOR_RATES, COST_THAT_MATTERS_RATIO = frozenset({"admission_per_s"}), 0.01
 
 # A run's headline takes the worst word among its signals.
 SEVERITY: tuple[Word, ...] = (
+    "stalled",
     "unbounded",
+    "growing",
     "limit_cycle",
+    "hunting",
     "echo",
     "quasi_cycle",
     "driven",
@@ -139,7 +142,7 @@ def _speaking(verdicts: Mapping[str, SignalVerdict]) -> list[SignalVerdict]:
     usual = {name: one for name, one in verdicts.items() if name in always or _is_actuators(name)}
     verdicts = usual or verdicts
     factory = [one for name, one in verdicts.items() if not _is_actuators(name)]
-    moved = any(one.oscillates or one.verdict == "unbounded" for one in factory)
+    moved = any(one.oscillates or one.verdict in ("unbounded", "stalled") for one in factory)
     lost = max((one.cost["utilization_lost_ratio"] or 0.0 for one in factory), default=0.0)
     return list(verdicts.values()) if not factory or moved or lost >= COST_THAT_MATTERS_RATIO else factory
 
@@ -157,8 +160,8 @@ def headline(verdicts: Mapping[str, SignalVerdict], word: FlowWord) -> str:
     if one is None:
         return f"undecided, {word}"
     parts = [one.verdict.replace("_", " ")]
-    if one.verdict == "unbounded":
-        parts[0] = f"unbounded {one.signal}"
+    if one.verdict in ("unbounded", "stalled"):
+        parts[0] = f"{one.verdict} {one.signal}"
     if one.period_s is not None and one.oscillates | (one.verdict == "driven"):
         parts.append(f"period {one.period_s:.3g} s")
     lost = one.cost["utilization_lost_ratio"]

@@ -16,6 +16,10 @@ from scenarios.verdict.flow import added_p99_s, cost_of, flow_of
 from scenarios.verdict.thresholds import THRESHOLDS, Thresholds
 from scenarios.verdict.types import Floats, Series
 
+# Turns that are stuck: this stock stands above zero with nothing retired for a tenth of the window and for several of
+# the longest waits between retirements before it.
+STOCK, STALLED_SHARE, STALLED_WAITS, STALLED_BINS = "in_flight_turns", 0.1, 5.0, 10
+
 
 def judge_run(
     signals: pd.DataFrame,
@@ -69,7 +73,9 @@ def judge_run(
         cost = cost_of(flow)
     verdicts = {}
     scales = _scales(slots, service_per_s, rates)
+    turns = max((float(flow.sum()) * step_s for flow in rates.values()), default=None)
     for series in _all_series(record, step_s, scales, slots, asked):
+        series = replace(series, turns=turns)
         verdict = judge_signal(
             series,
             inputs=outside,
@@ -83,7 +89,41 @@ def judge_run(
             added = added_p99_s(*latencies, verdict.period_s)
             verdict = replace(verdict, cost={**verdict.cost, "added_p99_s": added})
         verdicts[series.name] = verdict
+    if STOCK in verdicts and (since := stalled_since(signals, warmup_s, horizon_s, transit_s)) is not None:
+        still = verdicts[STOCK]
+        reason = f"nothing retired from {since:.4g} s to {horizon_s:.4g} s while turns were in flight"
+        verdicts[STOCK] = SignalVerdict(
+            signal=STOCK, verdict="stalled", reason=reason, amplitude_ratio=still.amplitude_ratio, cost=still.cost
+        )
     return verdicts
+
+
+def stalled_since(signals: pd.DataFrame, warmup_s: float, horizon_s: float, transit_s: float | None) -> float | None:
+    """Return the end of the last bin with a retirement, if turns in flight have been stuck ever since; else None.
+
+    Parameters
+    ----------
+    signals : DataFrame
+        The whole record, warm-up included.
+    warmup_s, horizon_s : float
+        The judged window.
+    transit_s : float or None
+        Mean time from release to retirement, seconds.
+    """
+    if not {"retired_turns", f"{STOCK}_min"} <= set(signals):
+        return None
+    step_s = bin_width_s(signals)
+    record = window_of(signals, 0.0, horizon_s)
+    retired = np.flatnonzero(record["retired_turns"].to_numpy(dtype=np.float64) > 0)
+    t = record["t_s"].to_numpy(dtype=np.float64)
+    if len(retired) < STALLED_BINS:
+        return None
+    last_s = float(t[retired[-1]]) + step_s
+    gaps_s = np.diff(t[retired])
+    # As long as several of the longest waits that were seen, and as several trips round the loop.
+    least_s = max(STALLED_SHARE * (horizon_s - warmup_s), STALLED_WAITS * max(float(gaps_s.max()), transit_s or 0.0))
+    stuck = record[f"{STOCK}_min"].to_numpy(dtype=np.float64)[retired[-1] + 1 :]
+    return last_s if horizon_s - last_s >= least_s and len(stuck) > 0 and bool(np.all(stuck > 0)) else None
 
 
 def window_of(signals: pd.DataFrame, warmup_s: float, horizon_s: float) -> pd.DataFrame:
@@ -142,7 +182,8 @@ def _series(
         if name not in record or not len(record) or not pd.api.types.is_numeric_dtype(record[name]):
             return None
         x = _filled(record[name])
-        return Series(name=name, step_s=step_s, mean=x, scale=_scale(row.scale, x, scales))
+        actuator = name.startswith(f"{COMMAND}.capacity.")
+        return Series(name=name, step_s=step_s, mean=x, scale=_scale(row.scale, x, scales), actuator=actuator)
     columns = level_columns(name)
     if columns[0] not in record:
         return None
@@ -157,6 +198,7 @@ def _series(
         scale=scale if row.scale is Scale.ONE else max(scale, 1.0),
         stock=row.unit != "ratio",
         one_turn=1 / slots if row.per_slot else 1.0 if row.unit == "turns" else None,
+        actuator=name == "workers_active",
     )
 
 

@@ -11,6 +11,13 @@ from scenarios.verdict.types import Floats
 
 # Half-width of the band around the fundamental: wide enough for a jittering period, short of the second harmonic.
 BAND = 1.4
+# From the third quarter of the window to the last one a growing envelope gains more than this factor.
+GROWS = 1.15
+# A pulse train has a high kurtosis (d (1 - d) is its variance at duty d), and little of its power in its fundamental.
+# Two tones of 2 and 3 cycles in a period have nothing at all at that period.
+PULSE_KURTOSIS, PULSE_SHARE, NOTHING_SHARE = 4.5, 0.35, 0.02
+# Of the windows of one period, those with the most power, in this share, are left out to see whether the rest repeats.
+LARGEST = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +26,8 @@ class Envelope:
 
     `growth` is in 1/sample (negative: decay), `log_change` the change of ln(envelope) from the window's first tenth to
     its last (0 where the trend disagrees), `clean` the share of the variance of ln(envelope) that the trend explains.
-    `decay`, `decay_clean` are growth and share again, each sample weighted by its power.
+    `decay`, `decay_clean` are growth and share again, each sample weighted by its power. `still_grows` tells whether
+    the last quarter is clearly larger than the third.
     """
 
     values: Floats
@@ -30,15 +38,16 @@ class Envelope:
     clean: float
     decay: float
     decay_clean: float
+    still_grows: bool
 
 
-def fundamental(x: Floats, period: float) -> Floats:
-    """Return the analytic signal of `x` in the band [f/1.4, 1.4 f], f = 1/period, with raised-cosine edges."""
+def fundamental(x: Floats, period: float, band: float = BAND) -> Floats:
+    """Return the analytic signal of `x` in the band [f/band, band f], f = 1/period, with raised-cosine edges."""
     pad = min(int(2 * period), len(x) - 1)
     padded = np.concatenate([2 * x[0] - x[pad:0:-1], x, 2 * x[-1] - x[-2 : -pad - 2 : -1]])
     n = fft.next_fast_len(len(padded))
     frequency = fft.fftfreq(n)
-    octaves = np.abs(np.log(np.maximum(frequency, 1e-300) * period)) / np.log(BAND)
+    octaves = np.abs(np.log(np.maximum(np.abs(frequency), 1e-300) * period)) / np.log(band)
     weight = np.where(octaves < 0.8, 1.0, np.where(octaves < 1.2, 0.5 + 0.5 * np.cos(np.pi * (octaves - 0.8) / 0.4), 0))
     # The Nyquist frequency is its own conjugate: it is kept, once.
     sides = np.where(frequency > 0, 2.0, np.where(frequency == -0.5, 1.0, 0.0))
@@ -69,7 +78,14 @@ def envelope(x: Floats, period: float) -> Envelope:
         clean=clean,
         decay=decay,
         decay_clean=decay_clean,
+        still_grows=_still_grows(values),
     )
+
+
+def _still_grows(values: Floats) -> bool:
+    # A growth of 2.5 over the window is one of 1.26 from each quarter to the next; one that has ended stays level.
+    third, last = np.array_split(values, 4)[2:]
+    return bool(last.mean() > GROWS * third.mean())
 
 
 def _exponential(values: Floats) -> tuple[float, float]:
@@ -105,6 +121,43 @@ def _weighted_exponential(values: Floats) -> tuple[float, float]:
         rate = 2 * slope * (t - middle)
         weight = np.exp(rate - rate.max())
     return slope, clean
+
+
+def size(x: Floats, period: float, strongest: bool = False) -> float:
+    """Return the amplitude of a cycle: that of its fundamental, or half of the swing where the fundamental
+    holds little: a train of short pulses, two tones.
+
+    With `strongest`, the fundamental's 0.95 quantile, else its root mean square.
+    """
+    around = np.abs(fundamental(x, period))
+    variance = float(x.var())
+    share = float(np.mean(around**2)) / (2 * variance) if variance > 0 else 1.0
+    kurtosis = float(np.mean((x - x.mean()) ** 4)) / variance**2 if variance > 0 else 0.0
+    if share < NOTHING_SHARE or (share < PULSE_SHARE and kurtosis > PULSE_KURTOSIS):
+        return swing(x, period)
+    return float(np.quantile(around, 0.95)) if strongest else float(np.sqrt(np.mean(around**2)))
+
+
+def repeats_without_the_largest(x: Floats, period: float) -> float:
+    """Return the correlation a period apart when the windows with the most power are left out; 0 where none is left.
+
+    A few great bursts have none without them; pulses that come every period keep it.
+    """
+    best = 0.0
+    for lag in (int(period), int(np.ceil(period))):
+        count = len(x) // lag - 1 if lag > 0 else 0
+        if count < 4:
+            continue
+        here = x[: count * lag].reshape(count, lag)
+        after = x[lag : (count + 1) * lag].reshape(count, lag)
+        power = np.sum(here**2, axis=1) + np.sum(after**2, axis=1)
+        kept = np.argsort(power, kind="stable")[: count - max(int(np.ceil(LARGEST * count)), 2)]
+        a, b = here[kept], after[kept]
+        middle = (a.mean() + b.mean()) / 2
+        norm = float(np.sum((a - middle) ** 2) + np.sum((b - middle) ** 2)) / 2
+        if norm > 1e-12 * float(np.sum(x**2)):
+            best = max(best, float(np.sum((a - middle) * (b - middle))) / norm)
+    return best
 
 
 def swing(x: Floats, period: float) -> float:

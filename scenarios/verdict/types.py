@@ -33,6 +33,10 @@ class Series:
         plain counting noise. None: the signal does not count turns.
     flow : bool
         True for counts per bin, whose counting noise falls as bins are joined; False for levels.
+    turns : float or None
+        Turns that moved through the loop in the window: a cycle is not claimed from a handful (None: not known).
+    actuator : bool
+        True for what a controller sets (workers, replicas): many irregular reversals of it are called hunting.
     """
 
     name: str
@@ -44,3 +48,5 @@ class Series:
     stock: bool = False
     one_turn: float | None = None
     flow: bool = False
+    turns: float | None = None
+    actuator: bool = False

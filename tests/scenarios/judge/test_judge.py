@@ -11,9 +11,10 @@ import typer
 from typer.testing import CliRunner
 
 from scenarios.cli.judge import judge
-from scenarios.judge import mechanism, resample
+from scenarios.judge.levels import level_changes
 from scenarios.judge.read import Raw
 from scenarios.judge.resample import even
+from scenarios.verdict import moves
 from tests.scenarios.judge.series import HOUR_S, only, tracker, write
 
 
@@ -122,13 +123,13 @@ def test_bins_keep_the_integral_of_a_held_series() -> None:
 
 def test_noise_within_the_zigzags_threshold_makes_no_reversals() -> None:
     x = np.array([0, 5, 4.5, 6, 1, 1.4, 0.8, 7.0])
-    assert list(mechanism.moves(x, 2.0)) == [0, 6, 0.8, 7]
-    assert mechanism.reversals(x, 2.0) == 2
-    assert mechanism.flaps(x, 2.0) == 1
+    assert list(moves.moves(x, 2.0)) == [0, 6, 0.8, 7]
+    assert moves.reversals(x, 2.0) == 2
+    assert moves.flaps(x, 2.0) == 1
 
 
 def test_a_square_wave_has_no_lasting_steps() -> None:
-    assert resample.level_changes(np.sign(np.sin(np.arange(2000) / 10))) == []
+    assert level_changes(np.sign(np.sin(np.arange(2000) / 10))) == []
 
 
 def test_the_command_prints_a_table_or_json_and_writes_a_page(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_every_key_of_a_summary_may_be_expected_as_what_it_is(
 ) -> None:
     for names, found in summaries:
         for path, value in leaves(found):
-            if path in LISTS or value is None:
+            if path in LISTS or path.endswith(".other_periods_s") or value is None:
                 continue
             assert summary.among(path, summary.WORDS if isinstance(value, str) else summary.NUMBERS, names), path
             assert value_at(found, path) == value or value != value, path

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -12,6 +13,9 @@ from rich.table import Table
 from scenarios.cli.options import new_file
 from scenarios.errors import UserError
 from scenarios.report.terminal import terminal
+
+if TYPE_CHECKING:
+    from scenarios.judge import Judged
 
 
 def judge(
@@ -67,6 +71,15 @@ def judge(
     if as_json:
         typer.echo(json.dumps({"file": title, "series": {one.name: one.to_json() for one in judged}}, indent=1))
         return
+    terminal().print(_table(judged, title))
+    for one in judged:
+        cause = [] if one.likely.startswith("none") else [f"likely: {one.likely}"]
+        typer.echo(f"{one.name}: {'; '.join([one.verdict.reason, one.cost, *cause, *one.notes, *_steps(one)])}")
+    if html is not None:
+        typer.echo(f"page: {html}")
+
+
+def _table(judged: Sequence[Judged], title: str) -> Table:
     table = Table(title=f"{title}: {len(judged)} series", title_justify="left")
     for heading in ("series", "verdict", "period", "swing", "reversals/h", "flaps/h"):
         table.add_column(heading, overflow="fold", justify="right" if heading in NUMBERS else "left")
@@ -80,21 +93,13 @@ def judge(
             f"{one.reversals_per_hour:.3g}",
             f"{one.flaps_per_hour:.3g}",
         )
-    terminal().print(table)
-    for one in judged:
-        cause = [] if one.likely.startswith("none") else [f"likely: {one.likely}"]
-        typer.echo(f"{one.name}: {'; '.join([one.verdict.reason, one.cost, *cause, *one.notes, *_steps(one)])}")
-    if html is not None:
-        typer.echo(f"page: {html}")
+    return table
 
 
 NUMBERS = ("period", "swing", "reversals/h", "flaps/h")
 
 
-def _steps(one: object) -> list[str]:
-    from scenarios.judge import Judged
-
-    assert isinstance(one, Judged)
+def _steps(one: Judged) -> list[str]:
     return [
         f"step at {step.at_s:.4g} s from {step.before:.4g} to {step.after:.4g}: overshoot {step.overshoot_ratio:.0%}, "
         + ("never settled" if step.settling_s is None else f"settled in {step.settling_s:.4g} s")

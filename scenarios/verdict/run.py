@@ -10,7 +10,7 @@ import pandas as pd
 
 from orchestrator.catalogue import COMMAND, HEADLINE, Kind, Scale, Signal, level_columns
 from scenarios.catalogue.signals import JUDGED, RATES, row_of
-from scenarios.catalogue.verdict import SignalVerdict
+from scenarios.catalogue.verdict import Cost, SignalVerdict
 from scenarios.verdict.classify import judge_signal
 from scenarios.verdict.flow import added_p99_s, cost_of, flow_of
 from scenarios.verdict.thresholds import THRESHOLDS, Thresholds
@@ -67,10 +67,7 @@ def judge_run(
     step_s = bin_width_s(signals)
     rates = {name: column(record, name, step_s) for name in RATES if RATES[name] in record}
     outside = {name: column(record, source, step_s) for name, source in (inputs or {}).items()}
-    cost = None
-    if {f"{HEADLINE}_mean", "backlog_turns_min"} <= set(record):
-        flow = flow_of(column(record, HEADLINE, step_s), column(record, "backlog_turns_min", step_s))
-        cost = cost_of(flow)
+    cost = _cost(record, step_s)
     verdicts = {}
     scales = _scales(slots, service_per_s, rates)
     turns = max((float(flow.sum()) * step_s for flow in rates.values()), default=None)
@@ -89,13 +86,23 @@ def judge_run(
             added = added_p99_s(*latencies, verdict.period_s)
             verdict = replace(verdict, cost={**verdict.cost, "added_p99_s": added})
         verdicts[series.name] = verdict
-    if STOCK in verdicts and (since := stalled_since(signals, warmup_s, horizon_s, transit_s)) is not None:
-        still = verdicts[STOCK]
-        reason = f"nothing retired from {since:.4g} s to {horizon_s:.4g} s while turns were in flight"
-        verdicts[STOCK] = SignalVerdict(
-            signal=STOCK, verdict="stalled", reason=reason, amplitude_ratio=still.amplitude_ratio, cost=still.cost
-        )
+    since_s = stalled_since(signals, warmup_s, horizon_s, transit_s)
+    if STOCK in verdicts and since_s is not None:
+        verdicts[STOCK] = _stalled(verdicts[STOCK], since_s, horizon_s)
     return verdicts
+
+
+def _cost(record: pd.DataFrame, step_s: float) -> Cost | None:
+    if not {f"{HEADLINE}_mean", "backlog_turns_min"} <= set(record):
+        return None
+    return cost_of(flow_of(column(record, HEADLINE, step_s), column(record, "backlog_turns_min", step_s)))
+
+
+def _stalled(still: SignalVerdict, since_s: float, horizon_s: float) -> SignalVerdict:
+    reason = f"nothing retired from {since_s:.4g} s to {horizon_s:.4g} s while turns were in flight"
+    return SignalVerdict(
+        signal=still.signal, verdict="stalled", reason=reason, amplitude_ratio=still.amplitude_ratio, cost=still.cost
+    )
 
 
 def stalled_since(signals: pd.DataFrame, warmup_s: float, horizon_s: float, transit_s: float | None) -> float | None:

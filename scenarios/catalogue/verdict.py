@@ -45,7 +45,7 @@ COST_MEANINGS = {
 }
 
 
-def _told(unit: str, meaning: str, empty: str = "never") -> dict[str, str]:
+def _described(unit: str, meaning: str, empty: str = "never") -> dict[str, str]:
     return {"unit": unit, "meaning": meaning, "empty": empty}
 
 
@@ -65,31 +65,31 @@ class SignalVerdict:
     """
 
     signal: str
-    verdict: Word = field(metadata=_told("", f"one of {len(WORDS)} words: {', '.join(WORDS)}"))
-    period_s: float | None = field(default=None, metadata=_told("s", "period of the repetition", _NO_CYCLE))
+    verdict: Word = field(metadata=_described("", f"one of {len(WORDS)} words: {', '.join(WORDS)}"))
+    period_s: float | None = field(default=None, metadata=_described("s", "period of the repetition", _NO_CYCLE))
     other_periods_s: tuple[float, ...] = field(
-        default=(), metadata=_told("s", "periods of further cycles in the same signal, the strongest first")
+        default=(), metadata=_described("s", "periods of further cycles in the same signal, the strongest first")
     )
     amplitude_ratio: float = field(
-        default=0.0, metadata=_told("ratio", "half of the peak-to-peak swing of one cycle over the signal's scale")
+        default=0.0, metadata=_described("ratio", "half of the peak-to-peak swing of one cycle over the signal's scale")
     )
     damping_ratio: float | None = field(
-        default=None, metadata=_told("ratio", "zeta of the cycle; 0: undamped, negative: growing", _NO_CYCLE)
+        default=None, metadata=_described("ratio", "zeta of the cycle; 0: undamped, negative: growing", _NO_CYCLE)
     )
     p_value: float | None = field(
-        default=None, metadata=_told("ratio", "chance of such a peak under red noise", "the signal was not tested")
+        default=None, metadata=_described("ratio", "chance of such a peak under red noise", "the signal was not tested")
     )
     regularity: float | None = field(
-        default=None, metadata=_told("", "over 1: zero crossings of the autocorrelation are regular", _NO_CYCLE)
+        default=None, metadata=_described("", "over 1: zero crossings of the autocorrelation are regular", _NO_CYCLE)
     )
     envelope_cv: float | None = field(
-        default=None, metadata=_told("", "near 0: a limit cycle; near 0.52: a cycle kept up by noise", _NO_CYCLE)
+        default=None, metadata=_described("", "near 0: a limit cycle; near 0.52: a cycle kept up by noise", _NO_CYCLE)
     )
-    periods: float | None = field(default=None, metadata=_told("", "periods in the window", _NO_CYCLE))
+    periods: float | None = field(default=None, metadata=_described("", "periods in the window", _NO_CYCLE))
     cost: Cost = field(
-        default_factory=lambda: NO_COST.copy(), metadata=_told("", "what the swing costs: the two fields below it")
+        default_factory=lambda: NO_COST.copy(), metadata=_described("", "what the swing costs: the two fields below it")
     )
-    reason: str = field(metadata=_told("", "why this word, in a sentence"))
+    reason: str = field(metadata=_described("", "why this word, in a sentence"))
     acf_lags_s: NDArray[np.float64] = field(default_factory=_no_curve, repr=False, compare=False)
     acf: NDArray[np.float64] = field(default_factory=_no_curve, repr=False, compare=False)
     spectrum_hz: NDArray[np.float64] = field(default_factory=_no_curve, repr=False, compare=False)
@@ -124,7 +124,7 @@ def signal_of(key: str) -> str | None:
 
 def _plain(value: object) -> object:
     if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, tuple):
         return [_plain(one) for one in value]
     if isinstance(value, float | int):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 from rich.table import Table
@@ -16,17 +16,23 @@ from scenarios.report.terminal import terminal
 
 if TYPE_CHECKING:
     from scenarios.judge import Judged
+    from scenarios.judge.query import Range
 
 
 def judge(
     files: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             metavar="FILE...",
             help="Tables (.csv, .tsv, .parquet, `kubectl get hpa -w`), JSON of Prometheus, Grafana or Datadog; - reads "
             "standard input.",
         ),
-    ],
+    ] = None,
+    prometheus: Annotated[str | None, typer.Option(help="Ask the Prometheus server at this address.")] = None,
+    query: Annotated[str | None, typer.Option(help="What to ask it for; each series is judged by itself.")] = None,
+    since: Annotated[str, typer.Option(help="Over which span before now.")] = "6h",
+    step: Annotated[str, typer.Option(help="At which interval: that of its scrapes.")] = "15s",
+    token_file: Annotated[Path | None, typer.Option(help="A file with the bearer token that it asks for.")] = None,
     time: Annotated[str | None, typer.Option(help="Column of the instants: seconds, an epoch, dates, a clock.")] = None,
     column: Annotated[list[str] | None, typer.Option(help="Judge this series only; may be repeated.")] = None,
     by: Annotated[
@@ -48,22 +54,22 @@ def judge(
 
     Example: steadyflow judge replicas.csv --time t_s --html verdict.html
     """
-    from scenarios.judge import judge_file
+    from scenarios.judge import judge_file, judge_range
 
     for name, value in (("--scale", scale), ("--dead-time-s", dead_time_s)):
         if value is not None and not 0 < value < float("inf"):
             raise UserError(f"{name}: {value} must be positive and finite")
-    judged = judge_file(
-        *files,
-        time=time,
-        columns=column or (),
-        by=by or (),
-        load=load,
-        scale=scale,
-        dead_time_s=dead_time_s,
-        steps=steps,
-    )
-    title = ", ".join("standard input" if str(file) == "-" else file.name for file in files)
+    common: Options = {"load": load, "scale": scale, "dead_time_s": dead_time_s}
+    if prometheus is not None:
+        if files or time is not None or column:
+            raise UserError("--prometheus takes the place of FILE, --time and --column: give one or the other")
+        asked, title = _range(prometheus, query, since, step, token_file), query or ""
+        judged = judge_range(asked, **common)
+    elif not files:
+        raise UserError("judge: give a FILE, or --prometheus with --query")
+    else:
+        title = ", ".join("standard input" if str(file) == "-" else file.name for file in files)
+        judged = judge_file(*files, time=time, columns=column or (), by=by or (), steps=steps, **common)
     if html is not None:
         from scenarios.report.judged_page import write_judged
 
@@ -77,6 +83,28 @@ def judge(
         typer.echo(f"{one.name}: {'; '.join([one.verdict.reason, one.cost, *cause, *one.notes, *_steps(one)])}")
     if html is not None:
         typer.echo(f"page: {html}")
+
+
+class Options(TypedDict):
+    """What a file's series and a server's are judged with alike."""
+
+    load: str | None
+    scale: float | None
+    dead_time_s: float | None
+
+
+def _range(url: str, query: str | None, since: str, step: str, token_file: Path | None) -> Range:
+    from scenarios.judge.query import Range, seconds
+
+    if not query:
+        raise UserError("--prometheus: give --query too, such as --query 'sum(vllm:num_requests_running)'")
+    try:
+        token = None if token_file is None else token_file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        raise UserError(f"--token-file {token_file}: cannot be read as text") from None
+    return Range(
+        url=url, query=query, since_s=seconds(since, "--since"), step_s=seconds(step, "--step"), token=token or None
+    )
 
 
 def _table(judged: Sequence[Judged], title: str) -> Table:

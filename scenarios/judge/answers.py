@@ -37,12 +37,17 @@ def answered(path: Path, text: str) -> list[tuple[str, Floats, Floats]]:
             raise UserError(
                 f"{path}: Prometheus answered with an error: {answer.get('error', answer.get('errorType'))}"
             )
-        found = list(_series(answer))
+        return named(answer)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
         raise UserError(
             f"{path}: not the answer of a Prometheus range query (a `matrix` under data.result, each with values), "
             "nor of Grafana (results.A.frames) or Datadog (series with a pointlist)"
         ) from None
+
+
+def named(answer: Any) -> list[tuple[str, Floats, Floats]]:  # Any: what JSON holds
+    """Return name, instants and values of each series of a parsed answer; errors as those of a wrong shape."""
+    found = list(_series(answer))
     shared = set.intersection(*({*one.labels.items()} for one in found)) if len(found) > 1 else set()
     return [(_name(one.labels, shared), one.t_s, one.values) for one in found]
 

@@ -13,7 +13,8 @@ import numpy as np
 from scenarios.errors import UserError, nearest
 from scenarios.judge import mechanism
 from scenarios.judge.levels import Step, describe_steps, level_changes, without_steps
-from scenarios.judge.read import Raw, read_series
+from scenarios.judge.query import Range, query_range
+from scenarios.judge.read import Raw, read_series, series_from
 from scenarios.judge.resample import BRIDGED_RATIO, Even, even
 from scenarios.verdict import Series, SignalVerdict, judge_signal
 from scenarios.verdict import moves as zigzag
@@ -99,6 +100,31 @@ def judge_file(
         series_read = [one for one in series_read if {one.name, one.name.split("{")[0]} & set(wanted)]
         if not series_read:
             raise UserError(f"no series `{wanted[0]}`{nearest(wanted[0], names)}; there are {', '.join(names[:8])}")
+    return judge_all(series_read, str(path), load=load, scale=scale, dead_time_s=dead_time_s, steps=steps)
+
+
+def judge_range(
+    asked: Range, *, load: str | None = None, scale: float | None = None, dead_time_s: float | None = None
+) -> list[Judged]:
+    """Judge the series that a query to a Prometheus server finds."""
+    try:
+        series_read = series_from(query_range(asked))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise UserError(f"--prometheus {asked.url}: does not answer as a Prometheus does") from None
+    return judge_all(series_read, f"--query {asked.query}", load=load, scale=scale, dead_time_s=dead_time_s)
+
+
+def judge_all(
+    series_read: Sequence[Raw],
+    path: str,
+    *,
+    load: str | None = None,
+    scale: float | None = None,
+    dead_time_s: float | None = None,
+    steps: bool | None = None,
+) -> list[Judged]:
+    """Judge each series but the load; `path` stands in errors for where they come from."""
+    names = [series.name for series in series_read]
     if load is not None and load not in names:
         raise UserError(f"{path}: no load series `{load}`{nearest(load, names)}; there are {', '.join(names[:8])}")
     inputs = {series.name: series for series in series_read if series.name == load}

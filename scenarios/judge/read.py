@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from scenarios.errors import UserError, nearest
-from scenarios.judge.answers import answered
+from scenarios.judge.answers import answered, named
 from scenarios.judge.numbers import EPOCHS, FIRST_EPOCH_S
 from scenarios.judge.tables import series_of, table_of
 from scenarios.verdict.types import Floats
@@ -78,6 +79,17 @@ def read_series(
     if not kept:
         raise UserError(f"{path}: holds no numeric series beside the time column")
     return _from_zero(kept)
+
+
+def series_from(results: Sequence[Mapping[str, Any]]) -> list[Raw]:  # Any: what JSON holds
+    """Return the series of a Prometheus range query, named by the labels that tell them apart.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError, AttributeError
+        They are not as Prometheus states them.
+    """
+    return _from_zero([_tidy(name, at, values, []) for name, at, values in named({"result": results})])
 
 
 def _text(path: Path) -> str:

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from scenarios.judge import Judged
+from scenarios.pages.style import CSS
 from scenarios.report.curves import Axis, Curve, chart
-from scenarios.report.style import CSS
 from scenarios.verdict.types import Floats
 from scenarios.writing import atomic_write
 

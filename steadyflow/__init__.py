@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from scenarios.errors import UserError
     from scenarios.run.execute import run
     from scenarios.run.result import Run
-    from scenarios.schema.load import library, load
+    from scenarios.schema.files import library
+    from scenarios.schema.load import load
     from scenarios.schema.scenario import Scenario
     from scenarios.sweep import sweep
 
@@ -30,7 +31,7 @@ _HOMES = {
     "UserError": "scenarios.errors",
     "analyze": "scenarios.analyze",
     "compare": "scenarios.compare.compare",
-    "library": "scenarios.schema.load",
+    "library": "scenarios.schema.files",
     "load": "scenarios.schema.load",
     "run": "scenarios.run.execute",
     "sweep": "scenarios.sweep",

@@ -6,32 +6,11 @@ import errno
 import os
 import sys
 import warnings
-from importlib import metadata
 from typing import Annotated
 
 import typer
 
-from scenarios.cli import (
-    analyze,
-    check_policy,
-    compare,
-    demo,
-    fuzz,
-    identify,
-    judge,
-    leaderboard,
-    library,
-    plan,
-    recover,
-    report,
-    run,
-    schema,
-    serve,
-    suite,
-    sweep,
-    trace,
-)
-from scenarios.cli.logging_options import logs
+from scenarios.cli.commands import LazyGroup
 from scenarios.errors import Interrupted, UserError
 from scenarios.writing import reason
 
@@ -41,6 +20,7 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
     name="steadyflow",
+    cls=LazyGroup,
     help="Will this admission or scaling rule oscillate on my traffic? Compare policies before they meet a GPU.",
     epilog="Start with: steadyflow demo",
     no_args_is_help=True,
@@ -49,8 +29,10 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
+def _print_version(asked: bool) -> None:
     if asked:
+        from importlib import metadata
+
         try:
             typer.echo(f"steadyflow {metadata.version('steadyflow')}")
         except metadata.PackageNotFoundError:
@@ -59,32 +41,12 @@ def _version(asked: bool) -> None:
 
 
 @app.callback()
-def top(
+def _steadyflow(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
-    """Will this admission or scaling rule oscillate on my traffic? Compare policies before they meet a GPU."""
-
-
-app.command()(logs(demo.demo))
-app.command()(logs(run.run))
-app.command()(logs(serve.serve))
-app.command()(recover.recover)
-app.command()(logs(compare.compare))
-app.command()(report.report)
-app.command()(logs(analyze.analyze))
-app.command()(logs(identify.identify))
-app.command()(judge.judge)
-app.command()(logs(sweep.sweep))
-app.command(name="check-policy")(check_policy.check_policy)
-app.command()(fuzz.fuzz)
-app.command()(logs(suite.suite))
-app.command()(logs(leaderboard.leaderboard))
-app.command()(schema.schema)
-app.command(name="list")(library.list_scenarios)
-app.add_typer(trace.app, name="trace")
-app.add_typer(plan.app, name="plan")
+    """Take the options of the command line as a whole; the version has been printed by its callback."""
 
 
 def main() -> None:

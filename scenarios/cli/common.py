@@ -6,19 +6,20 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import typer
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from scenarios import commentary
-from scenarios.build.conversations import facts
-from scenarios.build.laws.file import code_of
 from scenarios.cli.options import unwritable
 from scenarios.errors import UserError
 from scenarios.report.terminal import terminal
-from scenarios.schema.scenario import Scenario
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from scenarios.schema.scenario import Scenario
 
 RUNS = Path("runs")
 
@@ -47,6 +48,8 @@ def free_folder(name: str) -> Path:
 @contextmanager
 def bar(*columns: str, total: float, quiet: bool) -> Iterator[tuple[Progress, TaskID]]:
     """Show a progress bar on standard error while the block runs; `columns` are names of task fields to show."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
     shown = [TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f} %")]
     shown += [TextColumn("{task.fields[" + column + "]}", markup=False) for column in columns]
     console = terminal(error=True)
@@ -67,6 +70,8 @@ def log_progress(done: int, total: int, unit: str, **details: object) -> None:
 
 def print_repairs(scenario: Scenario) -> None:
     """Say on standard error what was odd in the scenario's trace, and what was done about it."""
+    from scenarios.build.conversations import facts
+
     for entry in (facts(scenario) or {"repairs": ()})["repairs"]:
         done = f": {entry['done']}" if entry["done"] else ""
         typer.echo(f"trace: {entry['count']} x {entry['kind']}{done} (first: {entry['first_at']})", err=True)
@@ -74,6 +79,8 @@ def print_repairs(scenario: Scenario) -> None:
 
 def print_code(scenario: Scenario) -> None:
     """Say on standard error which files of code the scenario's candidates will run."""
+    from scenarios.build.laws.file import code_of
+
     for file in code_of(scenario):
         typer.echo(f"code: {file} will run, with all rights of this user", err=True)
 

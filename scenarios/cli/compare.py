@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scenarios.analyze.analysis import expected_of_run
-from scenarios.build.conversations import with_trace
-from scenarios.build.laws.file import with_policy_file
 from scenarios.cli.common import (
     bar,
     free_folder,
@@ -25,14 +22,13 @@ from scenarios.cli.common import (
 )
 from scenarios.cli.options import SingleFile, new_folder
 from scenarios.cli.run import refuse_empty
-from scenarios.compare.compare import Comparison
-from scenarios.compare.compare import compare as compare_candidates
 from scenarios.report.terminal import terminal
-from scenarios.schema.load import find, load
-from scenarios.schema.scenario import Scenario
+from scenarios.schema.files import find
 
 if TYPE_CHECKING:
+    from scenarios.compare.compare import Comparison
     from scenarios.run.record import RunData
+    from scenarios.schema.scenario import Scenario
 
 
 def compare(
@@ -67,15 +63,22 @@ def compare(
 
     Example: steadyflow compare full_empty_reference --seeds 10
     """
-    scenario = load(file, sets or (), allow_code=allow_code)
+    path = find(file)  # a mistyped name is answered before the schema and the plant are imported
+    from scenarios.schema.load import load
+
+    scenario = load(path, sets or (), allow_code=allow_code)
     print_code(scenario)
     if policy_file is not None:
+        from scenarios.build.laws.file import with_policy_file
+
         scenario, _ = with_policy_file(scenario, policy_file)
     if trace is not None:
+        from scenarios.build.conversations import with_trace
+
         scenario = with_trace(scenario, trace, columns)
         print_repairs(scenario)
     if out is None and not as_json:
-        out = free_folder(find(file).stem)
+        out = free_folder(path.stem)
     found = compared(scenario, seeds=seeds, jobs=jobs, out=out, silent=quiet(as_json))
     if as_json:
         print_json(found.to_json())
@@ -89,6 +92,9 @@ def compare(
 
 def compared(scenario: Scenario, *, seeds: int, jobs: int | None, out: Path | None, silent: bool) -> Comparison:
     """Compare under a progress bar, on all cores by default; theory's prediction goes into each summary."""
+    from scenarios.analyze.analysis import expected_of_run
+    from scenarios.compare.compare import compare as compare_candidates
+
     runs = seeds * len(scenario.candidates)
     with bar("of", total=runs, quiet=silent) as (progress, task):
         progress.update(task, description=scenario.title)

@@ -8,7 +8,6 @@ import typer
 
 from scenarios.cli.common import free_folder, quiet
 from scenarios.cli.compare import compared, show
-from scenarios.schema.load import load
 
 SHOWN = ("full_empty_reference", "agentx_slow_fill")
 
@@ -20,6 +19,8 @@ def demo(
 
     Example: steadyflow demo
     """
+    from scenarios.schema.load import load
+
     for name in SHOWN:
         scenario = load(name)
         typer.echo(f"\n{scenario.question}")

@@ -6,11 +6,9 @@ from typing import Annotated
 
 import orjson
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
 from scenarios.report.terminal import terminal
-from scenarios.schema.load import library, load
+from scenarios.schema.files import library, read_toml
 
 
 def list_scenarios(
@@ -20,18 +18,21 @@ def list_scenarios(
 
     Example: steadyflow list
     """
-    scenarios = {name: load(path) for name, path in library().items()}
+    tables = {name: read_toml(path) for name, path in library().items()}  # tests check them against the schema
     if as_json:
         rows = {
-            name: {"title": s.title, "question": s.question, "candidates": [c.name for c in s.candidates]}
-            for name, s in scenarios.items()
+            name: {"title": s["title"], "question": s["question"], "candidates": [c["name"] for c in s["candidates"]]}
+            for name, s in tables.items()
         }
         typer.echo(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode())
         return
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
     title = "steadyflow run NAME, or compare NAME"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, leading=1)
     for heading in ("name", "question", "candidates"):
         table.add_column(heading, no_wrap=heading != "question")  # names are there to be copied
-    for name, scenario in scenarios.items():
-        table.add_row(name, scenario.question, "\n".join(c.name for c in scenario.candidates))
+    for name, scenario in tables.items():
+        table.add_row(name, scenario["question"], "\n".join(c["name"] for c in scenario["candidates"]))
     terminal().print(table)

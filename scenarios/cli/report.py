@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scenarios.analyze.analysis import expected_of_run
 from scenarios.cli.options import SingleFile, new_file, unwritable
 from scenarios.errors import UserError
-from scenarios.schema.load import validate
 
 if TYPE_CHECKING:
     from scenarios.run.record import RunData
@@ -67,6 +65,9 @@ def _refuse_other_scenarios(loaded: Mapping[Path, RunData]) -> None:
 
 def _with_theory(run: RunData, folder: Path) -> RunData:
     """Put theory's prediction into the summary, if the scenario still loads (a law's file may have moved)."""
+    from scenarios.analyze.analysis import expected_of_run
+    from scenarios.schema.load import validate
+
     try:
         scenario = validate(tomllib.loads(run.scenario_toml), folder.name)
         theory = expected_of_run(scenario, run.candidate, run.summary)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scenarios.analyze.analysis import expected_of_run
-from scenarios.build.conversations import with_trace
-from scenarios.build.laws.file import with_policy_file
 from scenarios.cli.common import bar, free_folder, print_code, print_json, print_repairs, quiet
 from scenarios.cli.options import LARGEST_SEED, new_folder
 from scenarios.errors import UserError, nearest
 from scenarios.report.terminal import terminal
-from scenarios.run import execute
-from scenarios.run.metrics import NO_WORK
-from scenarios.run.progress import Progress
-from scenarios.schema.load import find, load
+from scenarios.schema.files import find
+
+if TYPE_CHECKING:
+    from scenarios.run.progress import Progress
+    from scenarios.schema.scenario import Scenario
 
 
 def run(
@@ -53,17 +51,16 @@ def run(
 
     Example: steadyflow run full_empty_reference --candidate predictive_buffer --set plant.dead_time_s=5
     """
-    scenario = load(file, sets or (), allow_code=allow_code)
+    path = find(file)  # a mistyped name is answered before the schema and the plant are imported
+    from scenarios.schema.load import load
+
+    scenario = load(path, sets or (), allow_code=allow_code)
     print_code(scenario)
-    if policy_file is not None:
-        scenario, candidate = with_policy_file(scenario, policy_file)
-    if trace is not None:
-        scenario = with_trace(scenario, trace, columns)
-        print_repairs(scenario)
+    scenario, candidate = _with_files(scenario, candidate, policy_file, trace, columns)
     names = [candidate.name for candidate in scenario.candidates]
     if candidate is not None and candidate not in names:
         raise UserError(
-            f"{find(file).name}: no candidate {candidate}{nearest(candidate, names)}; there are {', '.join(names)}"
+            f"{path.name}: no candidate {candidate}{nearest(candidate, names)}; there are {', '.join(names)}"
         )
     if candidate is None:
         candidate = scenario.candidates[0].name
@@ -71,7 +68,9 @@ def run(
             others = ", ".join(c.name for c in scenario.candidates[1:])
             typer.echo(f"candidate {candidate}, the first; others: {others}", err=True)
     if out is None and not as_json:
-        out = free_folder(f"{find(file).stem}-{candidate}")
+        out = free_folder(f"{path.stem}-{candidate}")
+    from scenarios.run import execute
+
     with bar("turns", "speed", total=scenario.horizon_s, quiet=quiet(as_json)) as (progress, task):
 
         def show(at: Progress) -> None:
@@ -87,12 +86,32 @@ def run(
     if as_json:
         print_json(done.summary)
     else:
+        from scenarios.analyze.analysis import expected_of_run
+
         _show({**done.summary, "theory": expected_of_run(scenario, candidate, done.summary)}, scenario.title, out)
     refuse_empty(done.summary)
 
 
+def _with_files(
+    scenario: Scenario, candidate: str | None, policy_file: str | None, trace: Path | None, columns: str | None
+) -> tuple[Scenario, str | None]:
+    """Put the user's law and trace into the scenario, where there are any."""
+    if policy_file is not None:
+        from scenarios.build.laws.file import with_policy_file
+
+        scenario, candidate = with_policy_file(scenario, policy_file)
+    if trace is not None:
+        from scenarios.build.conversations import with_trace
+
+        scenario = with_trace(scenario, trace, columns)
+        print_repairs(scenario)
+    return scenario, candidate
+
+
 def refuse_empty(summary: Any) -> None:
     """Exit with 1, and why, when a run has retired nothing, or none of its work lies in the judged window."""
+    from scenarios.run.metrics import NO_WORK
+
     counts = summary["counts"]
     if counts["retired"] > 0 and summary["headline"] != NO_WORK:
         return

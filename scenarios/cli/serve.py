@@ -10,7 +10,8 @@ import typer
 from scenarios.cli.common import free_folder
 from scenarios.cli.options import LARGEST_SEED, new_folder, positive
 from scenarios.errors import UserError, nearest
-from scenarios.schema.load import find, load
+from scenarios.schema.files import find
+from scenarios.schema.load import load
 from scenarios.writing import reason
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from scenarios.analyze import analyze
 from scenarios.cli.common import RUNS, bar, log_progress, print_json, quiet
 from scenarios.cli.options import SingleFile, new_folder, unwritable
 from scenarios.errors import Interrupted, UserError
-from scenarios.schema.load import find, load
+from scenarios.schema.files import find
+from scenarios.schema.load import load
 from scenarios.schema.scenario import Scenario
 from scenarios.sweep import parse_axis
 from scenarios.sweep import sweep as sweep_grid

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -12,33 +11,11 @@ import tomli_w
 from pydantic import ValidationError
 
 from scenarios.errors import UserError, nearest
+from scenarios.schema.files import Raw, find, read_toml
 from scenarios.schema.mistakes import TABLES, mistakes
 from scenarios.schema.scenario import Scenario
-from scenarios.writing import reason
 
-Raw = dict[str, Any]  # Any: what TOML holds
 OWN = ("reconfigure", "ready")  # tables of the scenario in whose place a candidate may state its own
-
-
-def library() -> dict[str, Path]:
-    """Return the shipped scenarios by name."""
-    folder = Path(str(resources.files("scenarios"))) / "library"
-    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
-
-
-def find(name_or_path: str) -> Path:
-    """Return the file that a path or a library name means; raises UserError where there is none."""
-    path = Path(name_or_path)
-    if path.exists() and not path.is_dir():
-        return path
-    shipped = library()
-    if name_or_path in shipped:
-        return shipped[name_or_path]
-    if path.is_dir():
-        raise UserError(f"{name_or_path}: is a folder; name a file, or a scenario from `steadyflow list`")
-    if path.suffix == ".toml" or "/" in name_or_path:
-        raise UserError(f"{name_or_path}: no such file")
-    raise UserError(f"{name_or_path}: neither a file nor a library scenario{nearest(name_or_path, shipped)}")
 
 
 def load(name_or_path: str | Path, sets: Iterable[str] = (), *, allow_code: bool = False) -> Scenario:
@@ -59,16 +36,7 @@ def load(name_or_path: str | Path, sets: Iterable[str] = (), *, allow_code: bool
         One line: the file, the place, what is wrong, what would be right.
     """
     path = find(str(name_or_path))
-    try:
-        raw: Raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path.name}: not valid TOML: {error}") from error
-    except RecursionError:
-        raise UserError(f"{path.name}: nested too deeply for a scenario") from None
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path.name}: is no text in UTF-8 (byte {error.start}); a scenario is a TOML file") from error
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {reason(error)}") from error
+    raw = read_toml(path)
     if not allow_code:
         _refuse_far_code(raw, path)
     for text in sets:

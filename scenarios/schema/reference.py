@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from orchestrator.catalogue import unit_of
-from scenarios.schema.load import library
+from scenarios.schema.files import library
 from scenarios.schema.mistakes import tables_in
 from scenarios.schema.scenario import Scenario
 

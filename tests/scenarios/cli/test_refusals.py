@@ -12,7 +12,8 @@ import pytest
 import typer
 
 from scenarios import cli
-from scenarios.schema.load import library, load
+from scenarios.schema.files import library
+from scenarios.schema.load import load
 
 
 class Refused:
@@ -163,7 +164,7 @@ def test_every_command_shows_an_example_that_it_would_take(
     own: Any = typer.main.get_command(cli.app)  # Typer's own copy of click publishes no types
     context = own.make_context("steadyflow", [], resilient_parsing=True)
     for word in command:
-        own = own.get_command(context, word)
+        _, own, _ = own.resolve_command(context, [word])
         context = own.make_context(word, [], parent=context, resilient_parsing=True)
     message = " ".join(f"{own.help} {own.epilog or ''}".split())
     example = re.search(r"Example: steadyflow (.*?)(?: None)?\Z", message)

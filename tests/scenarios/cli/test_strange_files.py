@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scenarios import cli
-from scenarios.schema.load import library
+from scenarios.schema.files import library
 
 MILD = library()["mild"].read_text(encoding="utf-8")
 PERIOD = "period_s = { value = 4.83, rel = 0.03 }"

@@ -16,7 +16,8 @@ from scenarios.cli.analyze import both_table
 from scenarios.cli.leaderboard import places_table
 from scenarios.leaderboard.ranking import RankedPolicy
 from scenarios.report.suite_page import suite_table
-from scenarios.schema.load import library, load
+from scenarios.schema.files import library
+from scenarios.schema.load import load
 from scenarios.suite.execute import Row
 
 LONG = "limit cycle, period 63.2 s, cost 12 %, saturated"

@@ -9,7 +9,8 @@ import pytest
 
 from scenarios.build.laws.file import code_of
 from scenarios.errors import UserError
-from scenarios.schema.load import library, load
+from scenarios.schema.files import library
+from scenarios.schema.load import load
 
 
 def scenario_with(folder: Path, file: str) -> Path:

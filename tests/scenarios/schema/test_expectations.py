@@ -12,7 +12,8 @@ from scenarios.errors import UserError
 from scenarios.run.execute import run
 from scenarios.schema import expect, summary
 from scenarios.schema.checks.expected import names_in
-from scenarios.schema.load import library, load, override, validate
+from scenarios.schema.files import library
+from scenarios.schema.load import load, override, validate
 
 TANDEM = ("mild", ["horizon_s=30", "warmup_s=5"])
 CLUSTER = ("kv_cliff", ["horizon_s=8", "warmup_s=2"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from scenarios.errors import UserError
-from scenarios.schema.load import library, load, to_toml, validate
+from scenarios.schema.files import library
+from scenarios.schema.load import load, to_toml, validate
 
 FLUID = "plant.kind=fluid"
 KALMAN = '{ kind = "kalman", lead_s = 10.0, level_ratio = 0.1, trend_ratio = 0.1 }'

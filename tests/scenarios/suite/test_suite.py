@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 from scenarios.cli import app
 from scenarios.leaderboard.ranking import ranked
 from scenarios.run.execute import run
-from scenarios.schema.load import library, load
+from scenarios.schema.files import library
+from scenarios.schema.load import load
 from scenarios.suite.execute import Row, run_suite
 from scenarios.suite.members import LEADERBOARD, names
 

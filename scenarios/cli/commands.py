@@ -30,7 +30,8 @@ COMMANDS = {
     "serve": Entry(
         "serve",
         "serve",
-        "Serve a modelled plant to any OpenAI client (at http://127.0.0.1:8000/v1): requests become turns, tokens stream.",
+        "Serve a modelled plant to any OpenAI client (at http://127.0.0.1:8000/v1): "
+        "requests become turns, tokens stream.",
         True,
     ),
     "recover": Entry(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -52,10 +53,7 @@ def run(
     Example: steadyflow run full_empty_reference --candidate predictive_buffer --set plant.dead_time_s=5
     """
     path = find(file)  # a mistyped name is answered before the schema and the plant are imported
-    from scenarios.schema.load import load
-
-    scenario = load(path, sets or (), allow_code=allow_code)
-    print_code(scenario)
+    scenario = _loaded(path, sets or (), allow_code)
     scenario, candidate = _with_files(scenario, candidate, policy_file, trace, columns)
     names = [candidate.name for candidate in scenario.candidates]
     if candidate is not None and candidate not in names:
@@ -90,6 +88,15 @@ def run(
 
         _show({**done.summary, "theory": expected_of_run(scenario, candidate, done.summary)}, scenario.title, out)
     refuse_empty(done.summary)
+
+
+def _loaded(path: Path, sets: Iterable[str], allow_code: bool) -> Scenario:
+    """Return the scenario of a file, and say which code of others it will run."""
+    from scenarios.schema.load import load
+
+    scenario = load(path, sets, allow_code=allow_code)
+    print_code(scenario)
+    return scenario
 
 
 def _with_files(

@@ -18,6 +18,7 @@ from scenarios.schema.load import load, override, validate
 TANDEM = ("mild", ["horizon_s=30", "warmup_s=5"])
 CLUSTER = ("kv_cliff", ["horizon_s=8", "warmup_s=2"])
 POOLS = ("role_flips", ["horizon_s=20", "warmup_s=5"])
+FAULTS = ("rack_loss", ["horizon_s=160", "warmup_s=50"])
 LISTS = {"measured.dead_times_s", "measured.residences_s", "warnings", "trace.repairs", "window_s", "kv.flows_bytes"}
 
 
@@ -41,7 +42,7 @@ def expecting(name: str, key: str, want: object) -> str:
 @pytest.fixture(scope="module")
 def summaries() -> list[tuple[summary.Names, Mapping[str, Any]]]:
     found: list[tuple[summary.Names, Mapping[str, Any]]] = []
-    for name, sets in (TANDEM, CLUSTER, POOLS):
+    for name, sets in (TANDEM, CLUSTER, POOLS, FAULTS):
         scenario = load(name, sets)
         names: summary.Names = names_in(scenario)
         found.append((names, run(scenario, scenario.candidates[0].name).summary))

@@ -57,7 +57,9 @@ def _cached(path: Path, kind: type[Result], make: Callable[[], Result]) -> tuple
         dataclass_type: Any = kind  # Any: a dataclass, which the protocol cannot say
         names = [field.name for field in fields(dataclass_type)]
         if stored.keys() >= set(names):  # else it was kept by an older version, and is made anew
-            return kind(**{name: stored[name] for name in names}), True
+            values = {name: stored[name] for name in names}
+            # JSON has no tuples: a sequence comes back as a list.
+            return kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}), True
     result = make()
     with atomic_write(path) as part:
         part.write_text(json.dumps(result.to_json(), indent=1) + "\n", encoding="utf-8")

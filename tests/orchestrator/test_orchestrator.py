@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from orchestrator.clock import PLANT, TICK
+from orchestrator.errors import LawFailed
 from orchestrator.messages import AdmissionCommand, AdmissionReading
 from orchestrator.turn import TurnId
 from orchestrator.virtual_clock import VirtualClock, run_virtual
@@ -227,7 +228,7 @@ def test_a_run_can_be_stopped_from_within() -> None:
     run_virtual(main)
 
 
-def test_a_fault_in_a_law_ends_the_run_with_that_fault() -> None:
+def test_a_fault_in_a_law_ends_the_run_and_names_law_and_fault() -> None:
     class Broken(Scripted):
         def act(self, y: AdmissionReading) -> AdmissionCommand:
             raise ZeroDivisionError("in the law")
@@ -236,6 +237,6 @@ def test_a_fault_in_a_law_ends_the_run_with_that_fault() -> None:
         world = World(clock, burst(2), laws={"admission": Broken(AdmissionCommand())})
         with pytest.raises(ExceptionGroup) as caught:
             await world.made.run()
-        assert caught.group_contains(ZeroDivisionError)
+        assert caught.group_contains(LawFailed, match="ZeroDivisionError: in the law")
 
     run_virtual(main)

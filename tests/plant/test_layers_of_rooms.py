@@ -9,13 +9,15 @@ from tests.paths import ROOT
 
 # From the bottom to the top; a file at the root of the plant is a room of its own.
 LAYERS = (
-    ("model",),
+    ("model", "signals"),
     ("presets", "cluster_spec", "faults", "hidden_turns", "pending_work"),
-    ("links", "theory"),
+    ("links", "theory", "engines"),
     ("workers",),
     ("kv",),
     ("cluster_events",),
     ("fleet",),
+    ("fault_schedule",),
+    ("poison",),
     ("job_arrivals", "kv_staging"),
     ("cluster",),
 )

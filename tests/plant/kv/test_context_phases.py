@@ -102,6 +102,8 @@ def test_fields_of_a_context_are_written_by_their_owners_alone() -> None:
     fields = set(Context.__slots__) - shared
     wrong = []
     for path in sorted((ROOT / "plant").rglob("*.py")):
+        if path.parent.name == "engines":  # real engines: no context of ours is there
+            continue
         allowed = OWNERS.get(path.name, set()) if path.parent.name == "kv" else set()
         if allowed is None:
             continue

@@ -141,6 +141,12 @@ class StoreLaws(RuleBasedStateMachine):
             engine.network[server].set_rate(rate * 40 * BYTES * BLOCK)
             engine.links_changed()
 
+    @rule()
+    def both_copies_are_lost(self) -> None:
+        gone = {"network.0", "network.1"}
+        for name in sorted(gone):
+            self.store.manager.lose_server(name, gone)
+
     @invariant()
     def bytes_are_those_of_contexts_and_fetches(self) -> None:
         if not hasattr(self, "store"):
@@ -261,6 +267,9 @@ def test_a_long_storm_reaches_every_path_and_breaks_no_law() -> None:
             storm.nothing_that_a_turn_waits_for_is_discarded()
             storm.caches_hold_no_more_than_they_can()
     figures = dict(storm.store.values())
+    storm.both_copies_are_lost()
+    storm.bytes_are_those_of_contexts_and_fetches()
+    figures |= {name: value for name, value in storm.store.values() if name.endswith("server_lost")}
     unreached = [
         name
         for name, value in figures.items()

@@ -8,21 +8,20 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import typer.main
 
-from scenarios.cli import app
+from scenarios.cli.commands import COMMANDS, imported
 from tests.paths import ROOT
 
 
-def commands(group: Any, names: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    for name, command in group.commands.items():
+def commands(group: dict[str, Any], names: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, command in group.items():
         if getattr(command, "commands", None):
-            yield from commands(command, (*names, name))
+            yield from commands(command.commands, (*names, name))
         else:
             yield (*names, name), command
 
 
-ALL = list(commands(typer.main.get_command(app)))
+ALL = list(commands({name: imported(name) for name in COMMANDS}))
 
 
 @pytest.mark.parametrize(("names", "command"), ALL, ids=[" ".join(names) for names, _ in ALL])

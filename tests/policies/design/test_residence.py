@@ -102,8 +102,9 @@ def test_an_open_pool_is_a_poisson_count_whatever_the_shape_and_even_release_of_
     for shape in SHAPES:
         noisy = steady_noise(**pool, shape=shape)
         assert noisy.variance_turns2 == pytest.approx(40.0 * 5.0, rel=0.02)
+    _, poisson = noise_spectrum(**pool, shape=Shape(kind="fixed"))
     _, silent = noise_spectrum(**pool, release_fano=0.0, shape=Shape(kind="fixed"))
-    assert np.max(silent) < 1e-9
+    assert np.max(silent) < 1e-9 * np.max(poisson)  # rounding alone is left
 
 
 def test_a_full_pools_retirements_are_poisson_for_exponential_and_cv_squared_at_rest_for_others() -> None:

@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_page_tells_the_story_of_the_real_runs(folder: Path) -> None:
     html = (folder / "report.html").read_text(encoding="utf-8")
     assert re.findall(r'data-candidate="([^"]+)"', html) == ["retirement_gate", "predictive_buffer"]
-    assert "1 of 2 candidates starve, or swing at a cost; of the others, predictive_buffer" in html
+    assert "1 of 2 starve, or swing at a cost. predictive_buffer comes nearest" in html  # too short for a verdict
     titles = re.findall(r"<h3>([^<]+)</h3>", html)
     period = re.match(r"Decode occupancy: retirement_gate moves between .* and 100 % every ([\d.]+) s;", titles[0])
     assert period is not None, titles[0]

@@ -27,7 +27,7 @@ def test_code_beside_the_scenario_or_below_is_taken_and_named(tmp_path: Path) ->
         assert code_of(load(scenario_with(tmp_path, str(place)))) == [str(place)]
 
 
-@pytest.mark.parametrize("file", ["/tmp/law.py", "../law.py", "law.py"])
+@pytest.mark.parametrize("file", ["/elsewhere/law.py", "../law.py", "law.py"])
 def test_code_from_elsewhere_needs_the_users_word(tmp_path: Path, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "home"
     stranger = tmp_path / "download"

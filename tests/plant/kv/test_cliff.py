@@ -87,7 +87,7 @@ def hit(lanes: int, capacity_tokens: int, horizon_s: float, seed: int = 20260930
 
 @pytest.mark.slow
 def test_the_hit_grows_with_capacity_and_never_passes_that_of_an_infinite_store() -> None:
-    capacities = (1_000_000, 2_000_000, 3_500_000, 5_000_000, 8_000_000, 20_000_000)
+    capacities = (1_000_000, 3_500_000, 8_000_000)
     hits = [hit(64, capacity, 5400.0) for capacity in capacities]
     infinite = hit(64, 10**9, 5400.0)
     assert hits == sorted(hits)
@@ -98,10 +98,10 @@ def test_the_hit_grows_with_capacity_and_never_passes_that_of_an_infinite_store(
 @pytest.mark.slow
 def test_the_capacity_of_the_cliff_scales_with_lanes() -> None:
     per_lane = []
-    for lanes in (32, 64, 128):
+    for lanes in (32, 128):
         tokens = np.array([30_000, 50_000]) * lanes
-        seeds = range(1, 1 + 256 // lanes)  # as many conversations for few lanes as for many: their lengths are wild
-        hits = [np.mean([hit(lanes, int(capacity), 7200.0, seed) for seed in seeds]) for capacity in tokens]
+        seeds = range(1, 1 + 128 // lanes)  # as many conversations for few lanes as for many: their lengths are wild
+        hits = [np.mean([hit(lanes, int(capacity), 5400.0, seed) for seed in seeds]) for capacity in tokens]
         per_lane.append(float(np.interp(0.5, hits, tokens)) / lanes)
         assert hits[0] < 0.5 < hits[1]
     assert max(per_lane) <= 1.25 * min(per_lane)

@@ -115,6 +115,11 @@ def test_a_mistake_in_an_option_is_one_line_too(shell: Shell, arguments: tuple[s
     assert err.count("\n") == 1
 
 
+def heed_interrupts() -> None:
+    """Undo an ignored SIGINT, which a child inherits where the tests themselves run in the background of a shell."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.slow
 def test_an_interrupted_run_says_so_and_leaves_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "scenarios", "run", "full_empty_reference", "--candidate", "credit_3n", "--out"]
@@ -125,6 +130,7 @@ def test_an_interrupted_run_says_so_and_leaves_nothing(tmp_path: Path) -> None:
         env=environment,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=heed_interrupts,
     )
     deadline = time.monotonic() + 60.0
     while time.monotonic() < deadline and not any(tmp_path.iterdir()):  # the record's folder in the making
@@ -164,6 +170,7 @@ def test_an_interrupt_amid_the_imports_is_one_line_too(tmp_path: Path) -> None:
         text=True,
         timeout=60,
         check=False,
+        preexec_fn=heed_interrupts,
     )
     assert (done.returncode, done.stdout, done.stderr) == (
         130,

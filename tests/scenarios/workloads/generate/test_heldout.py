@@ -19,8 +19,8 @@ from scenarios.workloads.script import script, scripts
 from tests.scenarios.workloads.generate.corpus_distance import distances
 from tests.scenarios.workloads.kit import Bench, trace
 
-SEEDS = {16: 10, 64: 4, 256: 3}
-"""More lanes need fewer seeds: three of 256 lanes hold as many turns as fifty of 16."""
+SEEDS = {16: 8, 64: 3, 256: 2}
+"""More lanes need fewer seeds: two of 256 lanes hold as many turns as thirty of 16."""
 
 
 @lru_cache(maxsize=1)

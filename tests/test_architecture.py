@@ -35,7 +35,7 @@ LAYERS = (
     ("cli",),
     ("report",),
     ("leaderboard",),
-    ("suite",),
+    ("suite", "robust"),
     (
         "api",
         "calibrate",

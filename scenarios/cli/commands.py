@@ -58,6 +58,9 @@ COMMANDS = {
     ),
     "judge": Entry("judge", "judge", "Say of each series whether it oscillates, how, and what probably makes it."),
     "sweep": Entry("sweep", "sweep", "Measure the verdict over a grid of parameters and draw the map.", True),
+    "robust": Entry(
+        "robust", "robust", "Run the laws over draws of the stated uncertainty and say which survive.", True
+    ),
     "check-policy": Entry(
         "check_policy",
         "check_policy",

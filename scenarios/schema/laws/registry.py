@@ -20,6 +20,7 @@ LAWS: Mapping[str, Mapping[str, str]] = {
         "paced_wip": "policies.admission.paced_wip:PacedWip",
         "predictive_buffer": "policies.admission.predictive_buffer:PredictiveBuffer",
         "predictive_buffer_naive": "policies.admission.predictive_buffer_naive:PredictiveBufferNaive",
+        "self_tuning_predictor": "policies.admission.self_tuning_predictor:SelfTuningPredictor",
         "pi_backlog": "policies.admission.pi_backlog:PiBacklog",
         "saturation_gate": "policies.admission.saturation_gate:SaturationGate",
         "limit_aimd": "policies.admission.limit_aimd:LimitAimd",

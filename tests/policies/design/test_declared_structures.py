@@ -19,6 +19,7 @@ from policies.admission.predictive_buffer import PredictiveBuffer
 from policies.admission.predictive_buffer_naive import PredictiveBufferNaive
 from policies.admission.proportional_gate import ProportionalGate
 from policies.admission.retirement_gate import RetirementGate
+from policies.admission.self_tuning_predictor import SelfTuningPredictor
 from policies.design.loops import on_axis
 from policies.design.structure import OneForOne, RelayOnBusy, RelayOnWork, Smooth
 from policies.design.tandem_model import TandemModel
@@ -64,6 +65,10 @@ def stir_work(wave: float, t: float) -> dict[str, float]:
     return {"in_flight_turns": 1587 + AMPLITUDE * wave, "retired_total": 102.4 * t}
 
 
+def stir_work_that_moves(wave: float, t: float) -> dict[str, float]:
+    return {**stir_work(wave, t), "released_total": 102.4 * (t + 10.0)}
+
+
 def stir_buffer(wave: float, _: float) -> dict[str, float]:
     return {"busy_slots": 512, "ready_turns": 51.2 + AMPLITUDE * wave, "applied": AdmissionCommand()}  # type: ignore[dict-item]
 
@@ -87,13 +92,14 @@ LAWS = [
         "retirements",
         stir_retirements,
     ),
+    (SelfTuningPredictor(EVERY, dead_time_s=10.0, full_per_s=102.4), "in_flight", stir_work_that_moves),
 ]
 
 
 @pytest.mark.parametrize("omega", [0.05, 0.4])
 @pytest.mark.parametrize(("law", "signal", "stir"), LAWS)
 def test_a_declared_linearisation_is_what_the_law_does_to_a_small_sine(
-    law: ProportionalGate | PacedWip | PredictiveBuffer | PredictiveBufferNaive | PiBacklog,
+    law: ProportionalGate | PacedWip | PredictiveBuffer | PredictiveBufferNaive | PiBacklog | SelfTuningPredictor,
     signal: str,
     stir: Stir,
     omega: float,

@@ -35,6 +35,7 @@ LAYERS = (
     ("cli",),
     ("report",),
     ("leaderboard",),
+    ("tune",),
     ("suite", "robust"),
     (
         "api",

@@ -61,6 +61,12 @@ COMMANDS = {
     "robust": Entry(
         "robust", "robust", "Run the laws over draws of the stated uncertainty and say which survive.", True
     ),
+    "tune": Entry(
+        "tune",
+        "tune",
+        "Search the parameters of a law that serve best over an uncertain plant; exit 1 when none is safe.",
+        True,
+    ),
     "check-policy": Entry(
         "check_policy",
         "check_policy",

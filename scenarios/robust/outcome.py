@@ -34,7 +34,7 @@ LEAST_INDEX = 0.5
 class Outcome:
     """One law over one draw: the verdict of the pool's occupancy, the flow, and its figures.
 
-    `ttft_p99_s` is None where no turn retired.
+    `ttft_p99_s` is None where no turn retired; `good_per_gpu_hour` counts turns that met their class's objectives.
     """
 
     draw: Mapping[str, float]
@@ -44,6 +44,7 @@ class Outcome:
     fed: str
     utilization_ratio: float
     ttft_p99_s: float | None
+    good_per_gpu_hour: float
 
     @property
     def word(self) -> Word:
@@ -65,6 +66,7 @@ class Outcome:
             "fed": self.fed,
             "decode_utilization_ratio": self.utilization_ratio,
             "ttft_p99_s": self.ttft_p99_s,
+            "good_turns_per_gpu_hour": self.good_per_gpu_hour,
         }
 
 
@@ -144,4 +146,13 @@ def figures_of(summary: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON of a 
         "fed": flow["fed"],
         "utilization_ratio": flow["decode_utilization_ratio"],
         "ttft_p99_s": summary["latency"]["ttft_s"]["p99"],
+        "good_per_gpu_hour": _good_per_gpu_hour(summary),
     }
+
+
+def _good_per_gpu_hour(summary: Mapping[str, Any]) -> float:  # Any: JSON of a run
+    """Return good turns per GPU-hour; where no class states an objective, what retired is good."""
+    rate, hours = summary["goodput"]["turns_per_s"], summary["gpu_hours"]
+    if rate is None:
+        rate = summary["flow"].get("retirement_per_s")
+    return float(rate or 0.0) * summary["window_s"][1] / hours if hours else 0.0

@@ -139,11 +139,11 @@ def robust(
     names, ranges = tuple(candidates) or tuple(known), ranges_of(scenario)
     points = draws(ranges, count, first)
     runs = {
-        (name, i): _alone(drawn(scenario, point), name)
+        (name, i): alone(drawn(scenario, point), name)
         for i, point in enumerate(points)  # draws outermost: an early stop leaves the laws compared on equal terms
         for name in names
     }
-    keys = {key: _digest(one, first + key[1]) for key, one in runs.items()}
+    keys = {key: run_key(one, first + key[1]) for key, one in runs.items()}
     results = Kept(kept)
     work = [
         Job(key=key, scenario=one, candidate=key[0], seed=first + key[1])
@@ -169,10 +169,11 @@ def robust(
     )
 
 
-def _alone(scenario: Scenario, name: str) -> Scenario:
+def alone(scenario: Scenario, name: str) -> Scenario:
     """Return the scenario with this candidate alone, so that an edit of another one leaves its kept runs in place."""
     return scenario.model_copy(update={"candidates": (scenario.candidate(name),), "expect": {}, "uncertainty": None})
 
 
-def _digest(scenario: Scenario, seed: int) -> str:
+def run_key(scenario: Scenario, seed: int) -> str:
+    """Return the key of a kept run: the scenario as resolved, so that an edited file is run again."""
     return json.dumps([hashlib.sha256(to_toml(scenario).encode()).hexdigest()[:16], seed])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from concurrent.futures import as_completed
+from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +24,17 @@ class Job:
     seed: int
 
 
-def run_many(jobs: Sequence[Job], processes: int = 1) -> Iterator[tuple[Hashable, Summary]]:
-    """Yield (key, summary) in the order in which the runs end; nothing is recorded on disk."""
+def run_many(
+    jobs: Sequence[Job], processes: int = 1, pool: Executor | None = None
+) -> Iterator[tuple[Hashable, Summary]]:
+    """Yield (key, summary) in the order in which the runs end; nothing is recorded on disk.
+
+    `pool`: processes that stand already, for callers with work in several rounds.
+    """
+    if pool is not None:
+        for future in as_completed([pool.submit(_run_job, job) for job in jobs]):
+            yield future.result()
+        return
     if processes <= 1 or len(jobs) <= 1:
         for job in jobs:
             yield _run_job(job)

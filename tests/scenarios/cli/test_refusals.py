@@ -150,7 +150,7 @@ def test_a_filter_that_nothing_can_move_is_refused(refused: Refused) -> None:
 
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("run",), ("compare",), ("report",), ("analyze",), ("identify",), ("judge",), ("sweep",), ("robust",),
-    ("check-policy",), ("suite",), ("leaderboard",), ("list",), ("demo",), ("plan",), ("plan", "memory"),
+    ("tune",), ("check-policy",), ("suite",), ("leaderboard",), ("list",), ("demo",), ("plan",), ("plan", "memory"),
     ("plan", "regimes"), ("plan", "models"), ("plan", "validate"), ("trace", "inspect"), ("trace", "lanes"),
     ("trace", "convert"), ("trace", "generate"),
 )  # fmt: skip

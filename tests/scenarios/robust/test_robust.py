@@ -92,7 +92,8 @@ def test_the_interval_of_a_share_is_the_exact_one() -> None:
 
 
 def outcome(draw: Mapping[str, float], verdict: str, fed: str = "fed") -> Outcome:
-    return Outcome(draw=draw, seed=1, verdict=verdict, period_s=None, fed=fed, utilization_ratio=0.9, ttft_p99_s=None)
+    figures: dict[str, Any] = {"utilization_ratio": 0.9, "ttft_p99_s": None, "good_per_gpu_hour": 1.0}
+    return Outcome(draw=draw, seed=1, verdict=verdict, period_s=None, fed=fed, **figures)
 
 
 def test_a_law_breaks_where_its_broken_draws_lie_apart_from_the_others() -> None:

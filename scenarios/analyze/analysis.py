@@ -183,7 +183,9 @@ def _compared(scenario: Scenario, analysis: Analysis, measured: Mapping[str, Any
         else:
             analysis, declared = _predicted(scenario, scenario.candidate(analysis.candidate), plant), False
     numbers = {name: value for name, value in measured.items() if name != "plant"}
-    differences = tuple(disagreements(analysis.prediction, measured, declared))
+    tick_s = scenario.period_s("admission", scenario.candidate(analysis.candidate).admission)
+    seen = {"bin_s": scenario.bin_s, "tick_s": tick_s}
+    differences = tuple(disagreements(analysis.prediction, measured, declared, **seen))
     return replace(analysis, measured=numbers, differences=differences)
 
 

@@ -41,6 +41,10 @@ class Flows:
         self._scenario, self._candidate, self._plant = scenario, candidate, plant
         self._paths: dict[tuple[float | None, float, float | None], flow.Path] = {}
 
+    def before(self, plant: Plant) -> Flows:
+        """Return the flows of the same candidate before another plant."""
+        return Flows(self._scenario, self._candidate, plant)
+
     @property
     def open_door(self) -> bool:
         """Tell whether the candidate leaves admission alone."""

@@ -83,6 +83,7 @@ class Prediction:
     damping_bias_ratio: float = MODEL_DAMPING
     damping_se_ratio: float = 0.0
     utilization_tolerance_ratio: float = 0.01
+    utilization_se_ratio: float = 0.0
     amplitude_tolerance_ratio: float = 0.01
     also: frozenset[Word] = frozenset()
     loop: LinearLoop | None = None

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from policies.design import describing, loops, orbits
+from policies.design.laps import mean_ratio
 from policies.design.structure import RelayOnBusy, RelayOnWork
 from policies.design.tandem_model import TandemModel
 from scenarios.analyze import tolerance
@@ -101,9 +102,18 @@ def _by_its_flow(law: RelayOnBusy, plant: Plant, window_s: tuple[float, float], 
         },
     )
     found = from_path(base, path, plant, window_s)
-    # A mean residence that is straight in the load is an approximation, worth another hundredth.
-    exact = float(path.ready.max()) > 0.0 and not plant.residences_s
-    return found if exact else replace(found, utilization_tolerance_ratio=0.02)
+    used = found.utilization_ratio
+    # As in `relay_on_busy`: also what the confidence of the residence against load leaves open.
+    ends = [flows.before(replace(plant, residences_s=(end,))).path() for end in plant.residences_s[1:]]
+    open_ratio = max((abs(mean_ratio(end, plant.slots) - used) for end in ends if used is not None), default=0.0)
+    span_s = window_s[1] - window_s[0]
+    return replace(
+        found,
+        utilization_tolerance_ratio=found.utilization_tolerance_ratio + open_ratio,
+        utilization_se_ratio=tolerance.relay_utilization_se(plant.slots, span_s, plant.shape.cv)
+        if plant.noisy
+        else 0.0,
+    )
 
 
 def _orbit(law: RelayOnBusy, plant: Plant, model: TandemModel) -> orbits.RelayOrbit | None:

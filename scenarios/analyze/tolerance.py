@@ -19,15 +19,17 @@ from __future__ import annotations
 
 from math import exp, pi, sqrt
 
+from scenarios.verdict.cycle import SAMPLES_GOOD
+
 # What theory itself leaves out. The linear-noise approximation: 10 % of a variance, so 5 % of a damping. Exact orbits:
 # 1 % (the gate's sampling is half a period on average, not at each switch). A gate whose band
 # is thin beside its noise opens early: 2 % more.
 MODEL_DAMPING, MODEL_PERIOD, THIN_PERIOD = 0.05, 0.01, 0.02
 THIN_BAND_RATIO = 0.02
 SIGMAS = 3.0
-# A swing: a tenth of itself, because the verdict reads it from bins that blunt a sharp peak (0.122 of a triangle of
-# 0.132), and noise at its two ends: the largest of some ten independent draws lies 1.5 standard deviations out.
-SWING_SHARE, SWING_NOISE = 0.1, 1.5
+# A swing: theory's own error as for the period, and noise at its two ends: the largest of some ten independent draws
+# lies 1.5 standard deviations out. What bins and ticks do comes on top (`blunted`, `ticked`).
+MODEL_SWING, SWING_NOISE = 0.01, 1.5
 QUASI_SWING_SHARE = 0.35
 
 
@@ -42,6 +44,15 @@ def relay_se(slots: float) -> float:
     return float(0.0029 * (512 / slots) ** 0.82)
 
 
+def relay_utilization_se(slots: float, span_s: float, cv: float) -> float:
+    """Return the standard error of a relay's utilisation in one run over a window.
+
+    The ten seeds of 1,050 s give a standard deviation of 0.0015 for 512 slots and 0.004 for 64: 0.034 / sqrt(slots),
+    and it falls with the root of the time. Residences that differ less make less of it.
+    """
+    return float(0.034 * sqrt(1050.0 / (slots * span_s)) * min(max(cv, 0.1), 1.0))
+
+
 def relay_bias(slots: float, band_turns: float) -> float:
     """Return how far the mean period of turns may lie from the exact orbit, as a share of it."""
     return MODEL_PERIOD + (THIN_PERIOD if band_turns <= THIN_BAND_RATIO * slots else 0.0)
@@ -52,7 +63,23 @@ def swing_tolerance(amplitude_ratio: float, noise_sd_ratio: float) -> float:
 
     A run's swing is a median of highest minus lowest, which noise widens.
     """
-    return SWING_SHARE * amplitude_ratio + SWING_NOISE * noise_sd_ratio
+    return MODEL_SWING * amplitude_ratio + SWING_NOISE * noise_sd_ratio
+
+
+def blunted(amplitude_ratio: float, period_s: float, bin_s: float) -> float:
+    """Return by how much a swing may read short because bins blunt its peaks, as a share of the scale.
+
+    A peak between slopes of s a second lies at most s w / 2 above the mean of the highest bin of width w, and a
+    triangle of amplitude A has s = 4 A / P, so that its amplitude reads short by at most 2 A w / P (by A w / P where a
+    bin is centred at the peak). A wave that rests at one end for up to half of its period has twice the slope at the
+    other end alone: the same. The verdict joins bins while a period keeps `SAMPLES_GOOD` of them: w is up to P / 16.
+    """
+    return 2.0 * amplitude_ratio * max(bin_s / max(period_s, 1e-9), 1.0 / SAMPLES_GOOD)
+
+
+def ticked(amplitude_ratio: float, period_s: float, tick_s: float) -> float:
+    """Return how far ticks of h seconds may move a swing: a switch h / 2 later or sooner moves an end by s h / 2."""
+    return 2.0 * amplitude_ratio * tick_s / max(period_s, 1e-9)
 
 
 def quasi_swing_tolerance(amplitude_ratio: float) -> float:

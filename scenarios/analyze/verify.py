@@ -76,11 +76,19 @@ def _mean(values: Sequence[Any]) -> float | list[float]:  # numbers, or lists of
     return fmean(values)
 
 
-def disagreements(predicted: Prediction, measured: Mapping[str, Any], declared: bool = True) -> list[str]:
+def disagreements(
+    predicted: Prediction,
+    measured: Mapping[str, Any],
+    declared: bool = True,
+    *,
+    bin_s: float = 0.0,
+    tick_s: float = 0.0,
+) -> list[str]:
     """Return what differs beyond tolerance, in words; empty when prediction and measurement agree.
 
     `declared` False is an identified plant, whose period is held to a tenth. Only what was predicted is compared;
-    `steady` and `constant` are the same prediction.
+    `steady` and `constant` are the same prediction. `bin_s`, `tick_s`: the record's bin and the law's period, which
+    blunt the swing of a cycle.
     """
     differences = []
     seeds = int(measured.get("seeds") or 1)
@@ -100,16 +108,25 @@ def disagreements(predicted: Prediction, measured: Mapping[str, Any], declared: 
         limit *= predicted.damping_ratio
         differences += _beyond("damping_ratio", predicted.damping_ratio, measured["damping_ratio"], limit)
     if predicted.amplitude_ratio is not None and swings:
-        limit = predicted.amplitude_tolerance_ratio
+        limit, short = predicted.amplitude_tolerance_ratio, 0.0
+        if predicted.period_s is not None and want != "quasi_cycle":
+            limit += tolerance.ticked(predicted.amplitude_ratio, predicted.period_s, tick_s)
+            short = tolerance.blunted(predicted.amplitude_ratio, predicted.period_s, bin_s)
         limit = limit if declared else max(limit, IDENTIFIED_SWING_RATIO * predicted.amplitude_ratio)
-        differences += _beyond("amplitude_ratio", predicted.amplitude_ratio, measured.get("amplitude_ratio"), limit)
+        differences += _beyond(
+            "amplitude_ratio", predicted.amplitude_ratio, measured.get("amplitude_ratio"), limit, short
+        )
     if predicted.utilization_ratio is not None:
-        limit = predicted.utilization_tolerance_ratio
+        limit = tolerance.limit(predicted.utilization_tolerance_ratio, predicted.utilization_se_ratio, seeds)
         differences += _beyond("utilization_ratio", predicted.utilization_ratio, measured["utilization_ratio"], limit)
     return differences
 
 
-def _beyond(name: str, want: float, got: float | None, limit: float) -> list[str]:
+def _beyond(name: str, want: float, got: float | None, limit: float, short: float = 0.0) -> list[str]:
+    """Return the difference in words where `got` lies more than `limit` above, or `limit` and `short` below `want`."""
     if got is None:
         return [f"{name} {want:.4g} was expected, none was measured"]
-    return [f"{name} {want:.4g} +- {limit:.2g} was expected, {got:.4g} was measured"] if abs(got - want) > limit else []
+    if -limit - short <= got - want <= limit:
+        return []
+    below = f" (or {short:.2g} less)" if short else ""
+    return [f"{name} {want:.4g} +- {limit:.2g}{below} was expected, {got:.4g} was measured"]

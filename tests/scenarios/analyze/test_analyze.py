@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -185,6 +186,20 @@ def test_tolerances_are_the_theorys_error_and_three_standard_errors_of_what_is_m
     assert tolerance.limit(tolerance.relay_bias(512, 25.6), tolerance.relay_se(512), 5) < 0.02
     assert tolerance.limit(tolerance.relay_bias(512, 10.24), tolerance.relay_se(512), 5) < 0.036
     assert tolerance.limit(tolerance.relay_bias(64, 6.4), tolerance.relay_se(64), 5) < 0.033
+
+
+def test_a_swing_may_read_short_by_what_bins_take_from_a_triangle_and_no_more() -> None:
+    # A triangle of amplitude 0.2, in bins of a sixteenth of its period at every phase.
+    short = []
+    for phase in np.linspace(0.0, 1.0, 33):
+        t = (np.arange(16_000) + phase * 1000) / 16_000
+        short.append(0.2 - float(np.ptp((0.2 * (1 - 4 * np.abs((t % 1.0) - 0.5))).reshape(16, 1000).mean(axis=1))) / 2)
+    assert max(short) <= tolerance.blunted(0.2, 16.0, 1.0) + 1e-4
+    assert max(short) > 0.4 * tolerance.blunted(0.2, 16.0, 1.0)
+    predicted = Prediction(mechanism="-", verdict="limit_cycle", period_s=16.0, amplitude_ratio=0.2, damping_ratio=0.0)
+    seen = {"verdict": "limit_cycle", "period_s": 16.0, "utilization_ratio": 0.5}
+    for swing, count in ((0.18, 0), (0.205, 0), (0.16, 1), (0.22, 1)):
+        assert len(disagreements(predicted, {**seen, "amplitude_ratio": swing}, bin_s=1.0)) == count
 
 
 def test_one_candidate_can_be_analysed_alone() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from scenarios.analyze import Analysis, analyze
+from scenarios.analyze.analysis import MEASURED
 from scenarios.cli.analyze import only
 from scenarios.schema.load import load
 
@@ -78,6 +79,19 @@ def test_a_law_that_assumes_too_short_a_pipeline_holds_what_its_balance_says(
     found = verified("full_empty_reference", "predictive_buffer", *sets)
     assert found.differences == ()
     assert found.prediction.utilization_ratio == pytest.approx(used, abs=0.002)
+
+
+def test_behind_a_slow_fill_word_swing_and_utilisation_are_those_of_the_turns_and_the_period_is_short() -> None:
+    # A known limit: five workers are taken for one pool, which refills sooner; of the period a tenth may be amiss.
+    scenario = only(load("agentx_slow_fill", ["horizon_s=2400"]), ["retirement_gate"])
+    (found,) = analyze(scenario, unidentified="lanes", verify=True)
+    assert found.measured is not None
+    assert found.source == MEASURED
+    assert found.prediction.verdict == found.measured["verdict"] == "limit_cycle"
+    assert all(difference.startswith("period_s") for difference in found.differences)
+    assert found.prediction.utilization_ratio == pytest.approx(found.measured["utilization_ratio"], abs=0.012)
+    assert found.prediction.amplitude_ratio == pytest.approx(found.measured["amplitude_ratio"], abs=0.035)
+    assert 0.8 < (found.prediction.period_s or 0.0) / float(str(found.measured["period_s"])) < 1.0
 
 
 def test_a_proportional_law_far_from_its_set_point_holds_what_its_flow_says() -> None:

@@ -48,9 +48,11 @@ def plant(t: float, dead_s: float, residence_s: float, busy: float, waves: float
 def test_it_finds_dead_time_and_service_whatever_the_pools_load_and_its_own_swing(
     dead_s: float, residence_s: float, busy: float, waves: float
 ) -> None:
+    # Between readings h apart the release counter is taken as straight: at most h^2/8 of the rate's slope off, 20 waves
+    # turns/s^2 here, so that the mean age lies at most 0.9 h^2/8 s off: 0.03 s, 1 % of the shortest dead time.
     made = law()
-    for k in range(300):
-        made.act(plant(2.0 * k, dead_s, residence_s, busy, waves))
+    for k in range(1200):
+        made.act(plant(0.5 * k, dead_s, residence_s, busy, waves))
     assert pytest.approx(dead_s, rel=0.02) == made.L
     assert made.r == pytest.approx(SLOTS / residence_s, rel=0.02)
 

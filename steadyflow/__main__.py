@@ -12,9 +12,9 @@ def main() -> None:
     A file such as scenarios.py in the working directory, or on PYTHONPATH, would be imported in place of the package of
     that name; so the folder of this package is searched first.
     """
-    own = str(Path(__file__).resolve().parent.parent)
-    if sys.path[:1] != [own]:
-        sys.path.insert(0, own)
+    checkout = str(Path(__file__).resolve().parent.parent)
+    if sys.path[:1] != [checkout]:
+        sys.path.insert(0, checkout)
     from scenarios.__main__ import main as command_line
 
     command_line()

@@ -36,7 +36,7 @@ class Exchange:
         self.path, self.stream, self.keep_usage = path, stream, keep_usage
         self._body = body
         self.status, self.content_type = 0, ""
-        self.whole = False
+        self.complete = False
         self._parts: deque[bytes] = deque()
         self._buffered = 0
         self._news: asyncio.Future[None] | None = None
@@ -68,7 +68,7 @@ class Exchange:
 
     def finish(self) -> None:
         """Say that every byte has come."""
-        self.whole = True
+        self.complete = True
         _wake(self._news)
 
     # ------------------------------------------------ the client's side
@@ -82,7 +82,7 @@ class Exchange:
 
     async def changed(self) -> None:
         """Wait for more; returns at once if some is there."""
-        if not self._parts and not self.whole:
+        if not self._parts and not self.complete:
             self._news = asyncio.get_running_loop().create_future()
             await self._news
 

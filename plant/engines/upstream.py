@@ -154,10 +154,10 @@ class Upstream:
 
 def read_metrics(text: str) -> dict[str, float]:
     """Return the samples of a Prometheus page, summed over labels; what is no number is passed over."""
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for name, value in SAMPLE.findall(text):
         try:
-            found[name] = found.get(name, 0.0) + float(value)
+            values[name] = values.get(name, 0.0) + float(value)
         except ValueError:
             continue
-    return found
+    return values

@@ -91,8 +91,8 @@ def harmonic_balance(
         n = nonlinearity(float(amplitude))
         gains.append(_crossing(n, plant, omega_rad_s) if n != 0 else None)
     balances = []
-    for i, (one, two) in enumerate(pairwise(gains)):
-        if one is None or two is None or (one[1] - 1) * (two[1] - 1) > 0:
+    for i, (gain, next_gain) in enumerate(pairwise(gains)):
+        if gain is None or next_gain is None or (gain[1] - 1) * (next_gain[1] - 1) > 0:
             continue
 
         def excess(amplitude: float) -> float:
@@ -102,8 +102,8 @@ def harmonic_balance(
         exact = float(brentq(excess, amplitudes[i], amplitudes[i + 1]))
         crossing = _crossing(nonlinearity(exact), plant, omega_rad_s)
         if crossing is not None:
-            balances.append(Balance(omega_rad_s=crossing[0], amplitude=exact, stable=two[1] < one[1]))
-    return sorted(balances, key=lambda one: one.omega_rad_s)
+            balances.append(Balance(omega_rad_s=crossing[0], amplitude=exact, stable=next_gain[1] < gain[1]))
+    return sorted(balances, key=lambda gain: gain.omega_rad_s)
 
 
 def _crossing(n: complex, plant: Response, omega_rad_s: Floats) -> tuple[float, float] | None:

@@ -160,7 +160,7 @@ def fit_arx(u: Floats, y: Floats, *, a_order: int = 1, b_order: int = 1, delay: 
     # One common range of rows, so that residuals of different delays compare.
     first = max(a_order, max(delays) + b_order - 1)
     fits = [_arx(u, y, a_order, b_order, d, first) for d in delays]
-    return min(fits, key=lambda one: one.noise_sd)
+    return min(fits, key=lambda fit: fit.noise_sd)
 
 
 def _arx(u: Floats, y: Floats, a_order: int, b_order: int, delay: int, first: int) -> ArxFit:

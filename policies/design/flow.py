@@ -190,8 +190,8 @@ class _Pool:
         at = k + self._pad
         edge = (at - self._fine) // BLOCK
         phase = at - self._fine - edge * BLOCK
-        own = self._joined[edge * BLOCK : at - self._first]
-        ending = float(own @ self._weights[-len(own) :]) if len(own) else 0.0
+        recent = self._joined[edge * BLOCK : at - self._first]
+        ending = float(recent @ self._weights[-len(recent) :]) if len(recent) else 0.0
         if self._blocks:
             ending += float(self._sums[edge : edge + self._blocks] @ self._coarse[phase])
         self._busy -= ending
@@ -205,8 +205,8 @@ class _Pool:
 
 
 def _means(weights: Floats) -> Floats:
-    whole = -(-len(weights) // BLOCK) * BLOCK
-    return np.asarray(np.pad(weights, (0, whole - len(weights))).reshape(-1, BLOCK).mean(axis=1))
+    padded_samples = -(-len(weights) // BLOCK) * BLOCK
+    return np.asarray(np.pad(weights, (0, padded_samples - len(weights))).reshape(-1, BLOCK).mean(axis=1))
 
 
 class _Loaded:
@@ -243,8 +243,8 @@ def _travel(dead_times_s: Sequence[float], step_s: float) -> Floats:
     """Return the share of turns that take each number of steps, the longest first, with their mean kept."""
     ranks = (np.arange(len(dead_times_s)) + 0.5) / len(dead_times_s)
     fine = np.interp((np.arange(1000) + 0.5) / 1000, ranks, sorted(dead_times_s)) / step_s
-    whole = np.floor(fine + 1e-9).astype(int)
-    part = np.maximum(fine - whole, 0.0)
-    counts = np.bincount(whole, 1 - part, int(whole.max()) + 2) + np.bincount(whole + 1, part, int(whole.max()) + 2)
+    steps = np.floor(fine + 1e-9).astype(int)
+    part = np.maximum(fine - steps, 0.0)
+    counts = np.bincount(steps, 1 - part, int(steps.max()) + 2) + np.bincount(steps + 1, part, int(steps.max()) + 2)
     share = np.trim_zeros(np.where(counts > 1e-12, counts, 0.0), "b") / 1000.0
     return np.asarray(share[::-1], dtype=np.float64).copy()

@@ -53,13 +53,13 @@ def lap_of(series: Floats, step_s: float, scale: float) -> Lap | None:
     lows = np.array([series[a:b].min() for a, b in pairwise(edges)])
     third = max(laps // 3, 1)
     swing = highs - lows
-    whole = series[edges[0] :]
-    wave = np.exp(-2j * np.pi * np.arange(len(whole)) / lag)
+    between_edges = series[edges[0] :]
+    wave = np.exp(-2j * np.pi * np.arange(len(between_edges)) / lag)
     return Lap(
         period_s=lag * step_s,
         trough=float(lows.mean()),
         peak=float(highs.mean()),
-        fundamental=float(2 * np.abs(np.mean((whole - whole.mean()) * wave))),
+        fundamental=float(2 * np.abs(np.mean((between_edges - between_edges.mean()) * wave))),
         kept_ratio=float(swing[-third:].mean() / max(swing[:third].mean(), 1e-300)),
     )
 

@@ -147,8 +147,8 @@ def measured_shape(residences_s: Sequence[float]) -> Shape:
         raise ValueError("a measured residence needs values above 0")
     if len(values) > ATOMS:
         values = np.quantile(values, (np.arange(ATOMS) + 0.5) / ATOMS)
-    found = Shape(kind="measured", quantiles_ratio=tuple((values / values.mean()).tolist()))
-    return EXPONENTIAL if abs(found.cv - 1.0) < NEARLY else found
+    shape = Shape(kind="measured", quantiles_ratio=tuple((values / values.mean()).tolist()))
+    return EXPONENTIAL if abs(shape.cv - 1.0) < NEARLY else shape
 
 
 @lru_cache(maxsize=64)

@@ -74,7 +74,7 @@ def pipeline_margin_s(linear: Linear, model: TandemModel, regime: Regime, omega_
     around = linear.around(model, regime)(s)
     through = past - around
     size = np.abs(through) / np.maximum(np.abs(1 + around), 1e-300)
-    found = np.inf
+    margin_s = np.inf
     for i in np.flatnonzero((size[1:] > 1) != (size[:-1] > 1)):
         share = -np.log(size[i]) / np.log(size[i + 1] / size[i])
         omega = float(np.interp(share, [0, 1], omega_rad_s[i : i + 2]))
@@ -84,5 +84,5 @@ def pipeline_margin_s(linear: Linear, model: TandemModel, regime: Regime, omega_
         lag = float(np.mod(-np.angle(-(1 + a) / b), 2 * np.pi)) / omega
         turn = 2 * np.pi / omega
         more = float(np.mod(lag - model.dead_time_s, turn))
-        found = min(found, more)
-    return found
+        margin_s = min(margin_s, more)
+    return margin_s

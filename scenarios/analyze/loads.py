@@ -70,8 +70,8 @@ def under_arrivals(
         base = _fed(text, plant, share, facts)
         if fed is None:
             return base
-        found = from_path(base, fed, plant, window_s)
-        return base if found.verdict == quiet_word(plant) else replace(found, facts=facts)
+        prediction = from_path(base, fed, plant, window_s)
+        return base if prediction.verdict == quiet_word(plant) else replace(prediction, facts=facts)
     if fed is not None and not _grows(fed, arrivals_per_s):
         return _bistable(structure, plant, arrivals_per_s, flows, endless(), facts, window_s)
     stuck = endless()

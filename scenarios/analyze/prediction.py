@@ -27,7 +27,7 @@ class LinearLoop:
     slowest_s: float
     fastest_s: float
     stable: bool = True
-    margin_names: tuple[str, ...] = tuple(one.name for one in fields(loops.Margins))
+    margin_names: tuple[str, ...] = tuple(field.name for field in fields(loops.Margins))
 
     @property
     def response(self) -> loops.Response:
@@ -50,14 +50,14 @@ class LinearLoop:
         """
         if not self.margin_names:
             return {}
-        found = asdict(loops.margins(self.response, self.omega_rad_s))
+        margins = asdict(loops.margins(self.response, self.omega_rad_s))
         wide = stability.loop_grid(self.model, self.slowest_s)
-        if not np.isfinite(found["gain_margin"]):
-            found["gain_margin"] = stability.far_gain_margin(self.response, wide)
+        if not np.isfinite(margins["gain_margin"]):
+            margins["gain_margin"] = stability.far_gain_margin(self.response, wide)
         if self.stable:
-            found["pipeline_margin_s"] = stability.pipeline_margin_s(self.law, self.model, self.regime, wide)
+            margins["pipeline_margin_s"] = stability.pipeline_margin_s(self.law, self.model, self.regime, wide)
         names = (*self.margin_names, *(("pipeline_margin_s",) if self.stable else ()))
-        return {name: found[name] if np.isfinite(found[name]) else None for name in names}
+        return {name: margins[name] if np.isfinite(margins[name]) else None for name in names}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

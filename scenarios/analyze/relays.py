@@ -101,15 +101,15 @@ def _by_its_flow(law: RelayOnBusy, plant: Plant, window_s: tuple[float, float], 
             "in_flight_bound_turns": busy_bound_turns(plant, flows),
         },
     )
-    found = from_path(base, path, plant, window_s)
-    used = found.utilization_ratio
+    prediction = from_path(base, path, plant, window_s)
+    used = prediction.utilization_ratio
     # As in `relay_on_busy`: also what the confidence of the residence against load leaves open.
     ends = [flows.before(replace(plant, residences_s=(end,))).path() for end in plant.residences_s[1:]]
     open_ratio = max((abs(mean_ratio(end, plant.slots) - used) for end in ends if used is not None), default=0.0)
     span_s = window_s[1] - window_s[0]
     return replace(
-        found,
-        utilization_tolerance_ratio=found.utilization_tolerance_ratio + open_ratio,
+        prediction,
+        utilization_tolerance_ratio=prediction.utilization_tolerance_ratio + open_ratio,
         utilization_se_ratio=tolerance.relay_utilization_se(plant.slots, span_s, plant.shape.cv)
         if plant.noisy
         else 0.0,
@@ -189,8 +189,12 @@ def relay_on_work(
         return replace(base, verdict=quiet_word(plant), utilization_ratio=used)
     path = flows.path()
     starves = replace(base, mechanism=f"{mechanism}; the pool runs short in it, its flow integrated")
-    found = from_path(starves, path, plant, window_s)
-    if found.verdict != quiet_word(plant) or float(path.ready.mean()) <= 0.0 or found.utilization_ratio is None:
-        return found
+    prediction = from_path(starves, path, plant, window_s)
+    if (
+        prediction.verdict != quiet_word(plant)
+        or float(path.ready.mean()) <= 0.0
+        or prediction.utilization_ratio is None
+    ):
+        return prediction
     noisy = utilization(plant, float(path.ready.mean()), 1 / max(model.observation_s, 1e-3))
-    return replace(found, mechanism=mechanism, utilization_ratio=min(found.utilization_ratio, noisy))
+    return replace(prediction, mechanism=mechanism, utilization_ratio=min(prediction.utilization_ratio, noisy))

@@ -208,10 +208,10 @@ def _path(candidate: Candidate, scenario: Scenario, unseen: int, period_s: float
 
 def _winding_down_ticks(scenario: Scenario, law: Hpa, plant: ClusterPlant, period_s: float) -> int | None:
     # A worker that is given up serves until its last turn ends: a mean answer at the batch that the law aims at.
-    own = plant.configurations[law.configuration]
-    if not isinstance(own.times, LinearTimesPart) or own.slots is None or law.pending_aware:
+    pool = plant.configurations[law.configuration]
+    if not isinstance(pool.times, LinearTimesPart) or pool.slots is None or law.pending_aware:
         return None
     assert isinstance(scenario.workload, SaturatedWorkload)
     tokens = scenario.workload.output.mean_tokens
-    step_s = own.times.base_s + own.times.per_sequence_s * law.target * own.slots
+    step_s = pool.times.base_s + pool.times.per_sequence_s * law.target * pool.slots
     return max(ceil(tokens * step_s / period_s - 1e-9) - 1, 0)

@@ -58,8 +58,11 @@ def through_the_dead_time(
         return from_path(beyond, flows.path(), plant, window_s)
     below = Prediction(mechanism="proportional through the dead time, below its Hopf gain", facts=facts, loop=loop)
     if plant.shape.cv < QUIET_CV:
-        found = from_path(below, flows.path(), plant, window_s)
-        return replace(found, mechanism=f"{found.mechanism}: {'steady' if found.period_s is None else 'it dies away'}")
+        prediction = from_path(below, flows.path(), plant, window_s)
+        return replace(
+            prediction,
+            mechanism=f"{prediction.mechanism}: {'steady' if prediction.period_s is None else 'it dies away'}",
+        )
     return _kept_up(below, law, plant, dead, point, window_s)
 
 
@@ -126,11 +129,11 @@ def around_the_dead_time(
     )
     if stable and buffer > 0 and plant.shape.kind == "exponential":
         return replace(base, utilization_ratio=utilization(plant, buffer, gain))
-    found = _by_its_flow(base, plant, window_s, flows)
-    ready = found.facts["ready_mean_turns"] or 0.0
-    if found.verdict != quiet_word(plant) or ready <= 0.0 or found.utilization_ratio is None:
-        return found
-    return replace(found, utilization_ratio=min(found.utilization_ratio, utilization(plant, ready, gain)))
+    prediction = _by_its_flow(base, plant, window_s, flows)
+    ready = prediction.facts["ready_mean_turns"] or 0.0
+    if prediction.verdict != quiet_word(plant) or ready <= 0.0 or prediction.utilization_ratio is None:
+        return prediction
+    return replace(prediction, utilization_ratio=min(prediction.utilization_ratio, utilization(plant, ready, gain)))
 
 
 def on_the_buffer(
@@ -164,18 +167,18 @@ def on_the_buffer(
     noisy_sd = sd if plant.noisy else 0.0
     if stable and buffer > 0 and plant.shape.kind == "exponential":
         return replace(base, utilization_ratio=steady.short_of(plant.slots, buffer, noisy_sd))
-    found = _by_its_flow(base, plant, window_s, flows)
-    ready = found.facts["ready_mean_turns"] or 0.0
-    if found.verdict != quiet_word(plant) or ready <= 0.0 or found.utilization_ratio is None:
-        return found
-    used = min(found.utilization_ratio, steady.short_of(plant.slots, ready, noisy_sd))
-    return replace(found, utilization_ratio=used)
+    prediction = _by_its_flow(base, plant, window_s, flows)
+    ready = prediction.facts["ready_mean_turns"] or 0.0
+    if prediction.verdict != quiet_word(plant) or ready <= 0.0 or prediction.utilization_ratio is None:
+        return prediction
+    used = min(prediction.utilization_ratio, steady.short_of(plant.slots, ready, noisy_sd))
+    return replace(prediction, utilization_ratio=used)
 
 
 def _by_its_flow(base: Prediction, plant: Plant, window_s: tuple[float, float], flows: Flows) -> Prediction:
     path = flows.path()
-    found = from_path(base, path, plant, window_s)
-    return replace(found, facts={**found.facts, "ready_mean_turns": float(path.ready.mean())})
+    prediction = from_path(base, path, plant, window_s)
+    return replace(prediction, facts={**prediction.facts, "ready_mean_turns": float(path.ready.mean())})
 
 
 def _modes(law: Smooth, model: TandemModel, fast: float, slow: float) -> tuple[bool, dict[str, float | None]]:

@@ -99,7 +99,7 @@ def worst_corner(box: UncertaintyPart, plant: Plant, predicted: Callable[[Plant]
         for cv in dict.fromkeys(spreads)
         for load in dict.fromkeys(loads)
     ]
-    known = [(corner, one) for corner, one in corners if one.verdict is not None]
+    known = [(corner, analysis) for corner, analysis in corners if analysis.verdict is not None]
     if not known:
         return None
     worst, prediction = min(known, key=lambda pair: _order(pair[1]))
@@ -110,7 +110,7 @@ def worst_corner(box: UncertaintyPart, plant: Plant, predicted: Callable[[Plant]
         load_ratio=worst[3],
         prediction=prediction,
         count=len(corners),
-        cycling=sum(one.verdict in CYCLES for _, one in known),
+        cycling=sum(analysis.verdict in CYCLES for _, analysis in known),
     )
 
 

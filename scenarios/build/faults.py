@@ -98,7 +98,7 @@ def _workers(fault: Fault, rack_of_worker: Sequence[int]) -> Sequence[int]:
         return (fault.worker,)
     if fault.workers is not None:
         return fault.workers
-    found = [worker for worker, rack in enumerate(rack_of_worker) if rack == fault.rack]
-    if not found:
+    of_rack = [worker for worker, rack in enumerate(rack_of_worker) if rack == fault.rack]
+    if not of_rack:
         raise ValueError(f"fault at {fault.at_s:g} s: rack {fault.rack} has no workers")
-    return found
+    return of_rack

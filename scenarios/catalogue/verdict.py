@@ -126,7 +126,7 @@ def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_plain(element) for element in value]
     if isinstance(value, float | int):
         return float(f"{value:.9g}") if math.isfinite(value) else None
     return value

@@ -66,7 +66,7 @@ def analyze(
             log_progress(count, total, "analyze: run")
             progress.update(task, completed=count, of=f"{count} of {total} runs")
 
-        found = analyze_candidates(
+        analyses = analyze_candidates(
             scenario,
             identified=None if known is None else known.model(),
             open_per_s=None if known is None else known.open_per_s,
@@ -79,20 +79,20 @@ def analyze(
             done=done,
         )
     if as_json:
-        print_json({one.candidate: one.to_json() for one in found})
+        print_json({analysis.candidate: analysis.to_json() for analysis in analyses})
     else:
-        _show(found, scenario.title)
+        _show(analyses, scenario.title)
     if html is not None:
         from scenarios.report.loops_page import write_loops_page
 
-        typer.echo(f"page: {write_loops_page(found, scenario.title, scenario.question, html)}", err=as_json)
-    if any(one.agrees is False for one in found):
+        typer.echo(f"page: {write_loops_page(analyses, scenario.title, scenario.question, html)}", err=as_json)
+    if any(analysis.agrees is False for analysis in analyses):
         raise typer.Exit(1)
 
 
 def only(scenario: Scenario, names: Sequence[str]) -> Scenario:
     """Return the scenario with the candidates named, or with all where none is; raises UserError for a strange name."""
-    known = [one.name for one in scenario.candidates]
+    known = [candidate.name for candidate in scenario.candidates]
     for name in names:
         if name not in known:
             raise UserError(
@@ -100,7 +100,7 @@ def only(scenario: Scenario, names: Sequence[str]) -> Scenario:
             )
     if not names:
         return scenario
-    kept = tuple(one for one in scenario.candidates if one.name in names)
+    kept = tuple(analysis for analysis in scenario.candidates if analysis.name in names)
     expect = {name: checks for name, checks in scenario.expect.items() if name in names}
     return scenario.model_copy(update={"candidates": kept, "expect": expect})
 
@@ -109,55 +109,61 @@ def _identified(scenario: Scenario) -> Identified | None:
     # A plant that declares its model needs no experiment; any other is identified once and kept by its digest.
     if declared(scenario) is not None or not needs_plant(scenario):
         return None
-    found, kept = cached(scenario, "prbs", KEPT, lambda: identify(scenario))
-    typer.echo(f"plant identified by {found.source}{', kept from before' if kept else ''}", err=True)
-    return found
+    analyses, kept = cached(scenario, "prbs", KEPT, lambda: identify(scenario))
+    typer.echo(f"plant identified by {analyses.source}{', kept from before' if kept else ''}", err=True)
+    return analyses
 
 
 def _started(scenario: Scenario, name: str) -> Startup:
-    found, kept = cached_startup(scenario, name, "step", KEPT, lambda: identify_startup(scenario, name))
-    source = f"identified by {found.source}"
+    analyses, kept = cached_startup(scenario, name, "step", KEPT, lambda: identify_startup(scenario, name))
+    source = f"identified by {analyses.source}"
     typer.echo(f"start-up of {name} {source}{', kept from before' if kept else ''}", err=True)
-    return Startup(delay_s=found.delay_s, source=source)
+    return Startup(delay_s=analyses.delay_s, source=source)
 
 
-def _show(found: list[Analysis], title: str) -> None:
-    first = next((one for one in found if one.model is not None and one.source != MEASURED), None)
+def _show(analyses: list[Analysis], title: str) -> None:
+    first = next(
+        (analysis for analysis in analyses if analysis.model is not None and analysis.source != MEASURED), None
+    )
     if first is not None:
         typer.echo(_plant(first))
-    terminal().print(both_table(found, title))
-    for one in found:
-        typer.echo(f"{one.candidate}: {one.prediction.mechanism}{_margins(one.prediction)}{_startup(one)}")
-        if one.source == MEASURED:
-            typer.echo(f"    {_plant(one)}")
-        if one.worst is not None:
-            typer.echo(f"    worst corner of the stated uncertainty: {one.worst}{_margins(one.worst.prediction)}")
-        for slot, reason in one.others.items():
+    terminal().print(both_table(analyses, title))
+    for analysis in analyses:
+        typer.echo(
+            f"{analysis.candidate}: {analysis.prediction.mechanism}{_margins(analysis.prediction)}{_startup(analysis)}"
+        )
+        if analysis.source == MEASURED:
+            typer.echo(f"    {_plant(analysis)}")
+        if analysis.worst is not None:
+            typer.echo(
+                f"    worst corner of the stated uncertainty: {analysis.worst}{_margins(analysis.worst.prediction)}"
+            )
+        for slot, reason in analysis.others.items():
             typer.echo(f"    beside it, {slot}: {reason}")
-        if one.agrees is not None:
-            outcome = "; ".join(one.differences) if one.differences else "theory and run agree"
+        if analysis.agrees is not None:
+            outcome = "; ".join(analysis.differences) if analysis.differences else "theory and run agree"
             typer.echo(f"    {outcome}")
-        if one.not_compared is not None:
-            typer.echo(f"    not compared: {one.not_compared}")
+        if analysis.not_compared is not None:
+            typer.echo(f"    not compared: {analysis.not_compared}")
 
 
-def both_table(found: Sequence[Analysis], title: str, width: int | None = None) -> Table:
+def both_table(analyses: Sequence[Analysis], title: str, width: int | None = None) -> Table:
     """Return theory's line of each candidate and, where it was run, the run's; a narrow table keeps names unbroken."""
     headings = ("candidate", "", "verdict", "period", "swing", "damping", "utilisation")
     lines = []
-    for one in found:
-        lines.append((one.candidate, "theory", *_row(one.prediction.numbers())))
-        if one.measured is not None:
-            lines.append(("", "run", *_row(one.measured)))
+    for analysis in analyses:
+        lines.append((analysis.candidate, "theory", *_row(analysis.prediction.numbers())))
+        if analysis.measured is not None:
+            lines.append(("", "run", *_row(analysis.measured)))
     wrap = {"": len("theory"), "verdict": len("quasi cycle")}
     return fitted(headings, lines, lambda *_: "", dropped=("damping", "swing"), words=wrap, title=title, width=width)
 
 
-def _plant(one: Analysis) -> str:
-    model = one.model
+def _plant(analysis: Analysis) -> str:
+    model = analysis.model
     assert model is not None
     return (
-        f"plant ({one.source}): N = {model.slots:g} slots, T = {model.residence_s:.4g} s, residence "
+        f"plant ({analysis.source}): N = {model.slots:g} slots, T = {model.residence_s:.4g} s, residence "
         f"{model.shape}; dead time {model.dead_time_s:.4g} s in the pipeline + {model.observation_s:.4g} s to see "
         "and act"
     )
@@ -174,9 +180,9 @@ def _text(value: object, unit: str) -> str:
     return "-" if value is None else str(value).replace("_", " ")
 
 
-def _startup(one: Analysis) -> str:
-    delay_s = one.prediction.facts.get("startup_s")
-    return "" if delay_s is None else f"; a start takes {delay_s:.4g} s ({one.source})"
+def _startup(analysis: Analysis) -> str:
+    delay_s = analysis.prediction.facts.get("startup_s")
+    return "" if delay_s is None else f"; a start takes {delay_s:.4g} s ({analysis.source})"
 
 
 def _margins(prediction: Prediction) -> str:

@@ -104,16 +104,16 @@ COMMANDS = {
 def imported(name: str) -> Any:  # Any: a command of Typer's own copy of click, which publishes no types
     """Return a command, or a group of them, with its options; imports its module."""
     entry = COMMANDS[name]
-    found: typer.Typer | Callable[..., None] = getattr(import_module(f"scenarios.cli.{entry.module}"), entry.attribute)
+    loaded: typer.Typer | Callable[..., None] = getattr(import_module(f"scenarios.cli.{entry.module}"), entry.attribute)
     holder = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="rich")
-    if isinstance(found, typer.Typer):
-        holder.add_typer(found, name=name)
+    if isinstance(loaded, typer.Typer):
+        holder.add_typer(loaded, name=name)
     elif entry.logs:
         from scenarios.cli.logging_options import logs
 
-        holder.command(name=name)(logs(found))
+        holder.command(name=name)(logs(loaded))
     else:
-        holder.command(name=name)(found)
+        holder.command(name=name)(loaded)
     return typer.main.get_group(holder).commands[name]
 
 

@@ -79,14 +79,14 @@ def compare(
         print_repairs(scenario)
     if out is None and not as_json:
         out = free_folder(path.stem)
-    found = compared(scenario, seeds=seeds, jobs=jobs, out=out, silent=quiet(as_json))
+    comparison = compared(scenario, seeds=seeds, jobs=jobs, out=out, silent=quiet(as_json))
     if as_json:
-        print_json(found.to_json())
+        print_json(comparison.to_json())
     else:
-        show(found, out, single_file=single_file)
-    for summaries in found.summaries.values():
+        show(comparison, out, single_file=single_file)
+    for summaries in comparison.summaries.values():
         refuse_empty(summaries[0])
-    if not found.ok:
+    if not comparison.ok:
         raise typer.Exit(1)
 
 
@@ -103,17 +103,17 @@ def compared(scenario: Scenario, *, seeds: int, jobs: int | None, out: Path | No
             log_progress(count, total, "compare: run")
             progress.update(task, completed=count, of=f"{count} of {total} runs")
 
-        found = compare_candidates(
+        comparison = compare_candidates(
             scenario,
             seeds=seeds,
             jobs=jobs or os.cpu_count() or 1,
             out=out,
             done=done,
         )
-    for name, summaries in found.summaries.items():
+    for name, summaries in comparison.summaries.items():
         for summary in summaries:
             summary["theory"] = expected_of_run(scenario, name, summary)
-    return found
+    return comparison
 
 
 def with_theory(run: RunData, theory: Mapping[str, Any] | None) -> RunData:
@@ -121,7 +121,7 @@ def with_theory(run: RunData, theory: Mapping[str, Any] | None) -> RunData:
     return replace(run, summary={**run.summary, "theory": theory})
 
 
-def show(found: Comparison, out: Path | None, *, single_file: bool = False) -> Path | None:
+def show(comparison: Comparison, out: Path | None, *, single_file: bool = False) -> Path | None:
     """Print the answer, the tables and the expectations; write the page; return its path."""
     from scenarios.report.answer import answer
     from scenarios.report.differences import differences_table
@@ -129,18 +129,21 @@ def show(found: Comparison, out: Path | None, *, single_file: bool = False) -> P
     from scenarios.report.table import verdict_table
     from scenarios.run.load import load as load_run
 
-    count = len(found.seeds)
-    title = found.scenario.title + (f", mean of {count} seeds, ± 95 % interval of the mean" if count > 1 else "")
-    summaries = found.by_candidate()
+    count = len(comparison.seeds)
+    title = comparison.scenario.title + (f", mean of {count} seeds, ± 95 % interval of the mean" if count > 1 else "")
+    summaries = comparison.by_candidate()
     terminal().print(verdict_table(list(summaries.values()), title=title))
     if count > 1 and len(summaries) > 1:
-        terminal().print(differences_table(found.summaries))
+        terminal().print(differences_table(comparison.summaries))
     terminal().print(answer(list(summaries.values())), soft_wrap=True, highlight=False, markup=False)
-    print_checks(found.checks)
+    print_checks(comparison.checks)
     if out is None:
         return None
-    runs = [with_theory(load_run(folder), found.summaries[name][0]["theory"]) for name, folder in found.folders.items()]
-    joined = [summaries[name] for name in found.folders]
+    runs = [
+        with_theory(load_run(folder), comparison.summaries[name][0]["theory"])
+        for name, folder in comparison.folders.items()
+    ]
+    joined = [summaries[name] for name in comparison.folders]
     page = write_report(runs, out / "report.html", joined, single_file=single_file)
     typer.echo(f"report: {page}")
     return page

@@ -35,7 +35,7 @@ def fuzz(
     if replay is not None:
         _replay(replay, as_json)
         return
-    found = []
+    failures = []
     folder = out or Path("runs") / "fuzz"
     with bar("world", total=float(worlds), quiet=quiet(as_json)) as (progress, task):
 
@@ -44,15 +44,15 @@ def fuzz(
 
         for failure in search(seed, range(first, first + worlds), law, done):
             path = failure.write(folder)
-            found.append({"world": failure.world, "law": failure.broken.law, "seen": failure.broken.seen,
+            failures.append({"world": failure.world, "law": failure.broken.law, "seen": failure.broken.seen,
                           "file": str(path), "repeat": f"steadyflow fuzz --replay {path}"})  # fmt: skip
     if as_json:
-        print_json({"worlds": worlds, "seed": seed, "failures": found})
+        print_json({"worlds": worlds, "seed": seed, "failures": failures})
     else:
-        for one in found:
-            typer.echo(f"{one['law']}: {one['seen']}\n    repeat: {one['repeat']}")
-        typer.echo(f"{worlds} worlds of seed {seed}: {len(found) or 'no'} failure{'s' if len(found) > 1 else ''}")
-    if found:
+        for failed in failures:
+            typer.echo(f"{failed['law']}: {failed['seen']}\n    repeat: {failed['repeat']}")
+        typer.echo(f"{worlds} worlds of seed {seed}: {len(failures) or 'no'} failure{'s' if len(failures) > 1 else ''}")
+    if failures:
         raise typer.Exit(1)
 
 

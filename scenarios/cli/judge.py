@@ -75,12 +75,16 @@ def judge(
 
         write_judged(judged, title, html)
     if as_json:
-        typer.echo(json.dumps({"file": title, "series": {one.name: one.to_json() for one in judged}}, indent=1))
+        typer.echo(
+            json.dumps({"file": title, "series": {series.name: series.to_json() for series in judged}}, indent=1)
+        )
         return
     terminal().print(_table(judged, title))
-    for one in judged:
-        cause = [] if one.likely.startswith("none") else [f"likely: {one.likely}"]
-        typer.echo(f"{one.name}: {'; '.join([one.verdict.reason, one.cost, *cause, *one.notes, *_steps(one)])}")
+    for series in judged:
+        cause = [] if series.likely.startswith("none") else [f"likely: {series.likely}"]
+        typer.echo(
+            f"{series.name}: {'; '.join([series.verdict.reason, series.cost, *cause, *series.notes, *_steps(series)])}"
+        )
     if html is not None:
         typer.echo(f"page: {html}")
 
@@ -111,15 +115,17 @@ def _table(judged: Sequence[Judged], title: str) -> Table:
     table = Table(title=f"{title}: {len(judged)} series", title_justify="left")
     for heading in ("series", "verdict", "period", "swing", "reversals/h", "flaps/h"):
         table.add_column(heading, overflow="fold", justify="right" if heading in NUMBERS else "left")
-    for one in judged:
-        period = one.verdict.period_s
+    for series in judged:
+        period = series.verdict.period_s
         table.add_row(
-            one.name,
-            one.verdict.verdict.replace("_", " "),
-            "-" if period is None else ", ".join(f"{one_s:.4g} s" for one_s in (period, *one.verdict.other_periods_s)),
-            f"{one.verdict.amplitude_ratio:.1%}",
-            f"{one.reversals_per_hour:.3g}",
-            f"{one.flaps_per_hour:.3g}",
+            series.name,
+            series.verdict.verdict.replace("_", " "),
+            "-"
+            if period is None
+            else ", ".join(f"{one_s:.4g} s" for one_s in (period, *series.verdict.other_periods_s)),
+            f"{series.verdict.amplitude_ratio:.1%}",
+            f"{series.reversals_per_hour:.3g}",
+            f"{series.flaps_per_hour:.3g}",
         )
     return table
 
@@ -127,9 +133,9 @@ def _table(judged: Sequence[Judged], title: str) -> Table:
 NUMBERS = ("period", "swing", "reversals/h", "flaps/h")
 
 
-def _steps(one: Judged) -> list[str]:
+def _steps(series: Judged) -> list[str]:
     return [
         f"step at {step.at_s:.4g} s from {step.before:.4g} to {step.after:.4g}: overshoot {step.overshoot_ratio:.0%}, "
         + ("never settled" if step.settling_s is None else f"settled in {step.settling_s:.4g} s")
-        for step in one.steps
+        for step in series.steps
     ]

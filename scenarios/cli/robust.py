@@ -53,7 +53,7 @@ def robust(
 
         try:
             with scenario.blamed():
-                found = robust_laws(
+                robustness = robust_laws(
                     scenario,
                     count=draws,
                     candidates=candidate or (),
@@ -71,13 +71,13 @@ def robust(
     if folder is not None:
         from scenarios.report.robust_page import write_robust
 
-        page = write_robust(found, folder / "robust.html", single_file=single_file)
+        page = write_robust(robustness, folder / "robust.html", single_file=single_file)
     if as_json:
-        print_json(found.to_json())
+        print_json(robustness.to_json())
         return
     from scenarios.report.robust_page import ordered, robust_table, sentence
 
-    terminal().print(robust_table(found))
-    for law in ordered(found):
+    terminal().print(robust_table(robustness))
+    for law in ordered(robustness):
         typer.echo(sentence(law))
     typer.echo(f"page: {page}")

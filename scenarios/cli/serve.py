@@ -57,7 +57,7 @@ def serve(
     except ImportError as error:
         raise UserError(f'serve needs the package {error.name}: pip install "steadyflow[serve]"') from None
     scenario = load(file, sets or ())
-    names = [one.name for one in scenario.candidates]
+    names = [each.name for each in scenario.candidates]
     chosen = names[0] if candidate is None else candidate
     if chosen not in names:
         known = nearest(chosen, names)

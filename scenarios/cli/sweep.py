@@ -58,7 +58,7 @@ def sweep(
 
         progress.update(task, description=load(file, sets or ()).title)
         try:
-            found = sweep_grid(
+            swept = sweep_grid(
                 file,
                 axes,
                 candidate=candidate,
@@ -80,20 +80,20 @@ def sweep(
         from scenarios.report.sweep_page import write_sweep
 
         against = " against ".join(axis.label for axis in axes)
-        title = f"Where does {found.candidate} of {name} oscillate? {against}"
-        page = write_sweep(found, title, folder / "map.html", single_file=single_file)
+        title = f"Where does {swept.candidate} of {name} oscillate? {against}"
+        page = write_sweep(swept, title, folder / "map.html", single_file=single_file)
     if as_json:
-        print_json(found.to_json())
+        print_json(swept.to_json())
         return
-    words = Counter(point.measured["verdict"] for point in found.points)
+    words = Counter(point.measured["verdict"] for point in swept.points)
     counts = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in words.most_common())
-    typer.echo(f"{found.candidate}, {len(found.points)} points: {counts}\n{safe_text(found)}\nmap: {page}")
+    typer.echo(f"{swept.candidate}, {len(swept.points)} points: {counts}\n{safe_text(swept)}\nmap: {page}")
 
 
 def expected(scenario: Scenario, candidate: str) -> Mapping[str, Any] | None:
     """Return what theory expects of one candidate at one point; None where it has no analysis."""
     try:
-        (one,) = [item for item in analyze(scenario) if item.candidate == candidate]
+        (analysis,) = [item for item in analyze(scenario) if item.candidate == candidate]
     except UserError:
         return None
-    return one.prediction.numbers()
+    return analysis.prediction.numbers()

@@ -218,7 +218,7 @@ def generate(
     if json:
         import orjson
 
-        whole = {"digest": corpus.digest(), "requests": corpus.requests, "beside": rows}
-        typer.echo(orjson.dumps(whole, option=orjson.OPT_INDENT_2).decode())
+        summary = {"digest": corpus.digest(), "requests": corpus.requests, "beside": rows}
+        typer.echo(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
     else:
         print_beside_targets(preset, corpus.requests, sessions, rows)

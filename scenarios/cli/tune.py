@@ -64,17 +64,17 @@ def tune(
         "held_out": held_out,
     }
     with _progress(title, folder, silent=quiet(as_json)) as show:
-        found = search(file, space, goal, **arguments, folder=folder, jobs=jobs or os.cpu_count() or 1, done=show)
+        tuned = search(file, space, goal, **arguments, folder=folder, jobs=jobs or os.cpu_count() or 1, done=show)
     from scenarios.report.tune_page import answer, candidate_toml, margins_text, write_tuned
 
     if folder is not None:
-        page = write_tuned(found, title, folder / "tune.html", single_file=single_file)
+        page = write_tuned(tuned, title, folder / "tune.html", single_file=single_file)
     if as_json:
-        print_json({**found.to_json(), "toml": candidate_toml(found)})
+        print_json({**tuned.to_json(), "toml": candidate_toml(tuned)})
     else:
-        typer.echo("\n".join(text for text in (answer(found), margins_text(found), candidate_toml(found)) if text))
+        typer.echo("\n".join(text for text in (answer(tuned), margins_text(tuned), candidate_toml(tuned)) if text))
         typer.echo(f"page: {page}")
-    if found.best is None:
+    if tuned.best is None:
         raise typer.Exit(1)
 
 

@@ -33,9 +33,9 @@ def shrunk(raw: Table, broken: Broken, tries: int = TRIES) -> tuple[Table, Broke
             if spent >= tries:
                 break
             spent += 1
-            found = _check(smaller)
-            if found is not None and found.law == broken.law:
-                raw, broken, progress = smaller, found, True
+            failure = _check(smaller)
+            if failure is not None and failure.law == broken.law:
+                raw, broken, progress = smaller, failure, True
                 break
     return raw, broken
 

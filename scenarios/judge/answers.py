@@ -47,15 +47,15 @@ def answered(path: Path, text: str) -> list[tuple[str, Floats, Floats]]:
 
 def named(answer: Any) -> list[tuple[str, Floats, Floats]]:  # Any: what JSON holds
     """Return name, instants and values of each series of a parsed answer; errors as those of a wrong shape."""
-    found = list(_series(answer))
-    shared = set.intersection(*({*one.labels.items()} for one in found)) if len(found) > 1 else set()
-    return [(_name(one.labels, shared), one.t_s, one.values) for one in found]
+    series = list(_series(answer))
+    shared = set.intersection(*({*stream.labels.items()} for stream in series)) if len(series) > 1 else set()
+    return [(_name(stream.labels, shared), stream.t_s, stream.values) for stream in series]
 
 
 def _series(answer: Any) -> Iterator[Answered]:
     if isinstance(answer, list):  # several queries in one file
-        for one in answer:
-            yield from _series(one)
+        for entry in answer:
+            yield from _series(entry)
         return
     if "results" in answer:
         for query in answer["results"].values():
@@ -65,11 +65,11 @@ def _series(answer: Any) -> Iterator[Answered]:
                 yield from _frame(frame)
         return
     if "series" in answer:
-        for one in answer["series"]:
-            points = np.array([[np.nan if v is None else float(v) for v in point] for point in one["pointlist"]])
-            scope = dict(part.split(":", 1) for part in str(one.get("scope", "")).split(",") if ":" in part)
+        for entry in answer["series"]:
+            points = np.array([[np.nan if v is None else float(v) for v in point] for point in entry["pointlist"]])
+            scope = dict(part.split(":", 1) for part in str(entry.get("scope", "")).split(",") if ":" in part)
             yield Answered(
-                labels={"__name__": one.get("metric", ""), **scope}, t_s=points[:, 0] / 1e3, values=points[:, 1]
+                labels={"__name__": entry.get("metric", ""), **scope}, t_s=points[:, 0] / 1e3, values=points[:, 1]
             )
         return
     data = answer.get("data", answer)
@@ -83,18 +83,20 @@ def _series(answer: Any) -> Iterator[Answered]:
 
 def _frame(frame: Mapping[str, Any]) -> Iterator[Answered]:
     fields, columns = frame["schema"]["fields"], frame["data"]["values"]
-    clock = next(k for k, one in enumerate(fields) if one.get("type") == "time")
+    clock = next(k for k, field in enumerate(fields) if field.get("type") == "time")
     at = np.asarray(columns[clock], dtype=np.float64) / 1e3
-    for k, one in enumerate(fields):
-        if one.get("type") == "number":
+    for k, field in enumerate(fields):
+        if field.get("type") == "number":
             values = np.array([np.nan if v is None else float(v) for v in columns[k]])
-            name = one.get("config", {}).get("displayNameFromDS") or one.get("name", "series")
-            yield Answered(labels={"__name__": name, **one.get("labels", {})}, t_s=at, values=values)
+            name = field.get("config", {}).get("displayNameFromDS") or field.get("name", "series")
+            yield Answered(labels={"__name__": name, **field.get("labels", {})}, t_s=at, values=values)
 
 
 def _name(labels: Mapping[str, str], shared: set[tuple[str, str]]) -> str:
     # Only what tells the series apart, as Prometheus itself would write it.
     name = labels.get("__name__", "")
-    told = [(key, value) for key, value in sorted(labels.items()) if key != "__name__" and (key, value) not in shared]
-    shown = ",".join(f'{key}="{value}"' for key, value in told)
+    distinct = [
+        (key, value) for key, value in sorted(labels.items()) if key != "__name__" and (key, value) not in shared
+    ]
+    shown = ",".join(f'{key}="{value}"' for key, value in distinct)
     return f"{name}{{{shown}}}" if shown else name or "series"

@@ -93,11 +93,11 @@ def judge_file(
     the same name in several files are told apart by their file's name.
     """
     wanted = [*columns, load] if columns and load and load not in columns else list(columns)
-    several = {one: read_series(one, time=time, columns=wanted if not more else (), by=by) for one in (path, *more)}
+    several = {file: read_series(file, time=time, columns=wanted if not more else (), by=by) for file in (path, *more)}
     series_read = _apart(several)
     names = [series.name for series in series_read]
     if more and wanted:
-        series_read = [one for one in series_read if {one.name, one.name.split("{")[0]} & set(wanted)]
+        series_read = [file for file in series_read if {file.name, file.name.split("{")[0]} & set(wanted)]
         if not series_read:
             raise UserError(f"no series `{wanted[0]}`{nearest(wanted[0], names)}; there are {', '.join(names[:8])}")
     return judge_all(series_read, str(path), load=load, scale=scale, dead_time_s=dead_time_s, steps=steps)
@@ -136,11 +136,11 @@ def judge_all(
 
 def _apart(several: Mapping[Path, list[Raw]]) -> list[Raw]:
     # Files with epochs share one clock; their series keep their names where these tell them apart.
-    starts = [raw.epoch_s for found in several.values() for raw in found if raw.epoch_s is not None]
-    named = Counter(raw.name for found in several.values() for raw in found)
+    starts = [raw.epoch_s for series in several.values() for raw in series if raw.epoch_s is not None]
+    named = Counter(raw.name for series in several.values() for raw in series)
     apart = []
-    for path, found in several.items():
-        for raw in found:
+    for path, series in several.items():
+        for raw in series:
             name = raw.name if named[raw.name] == 1 else f"{path.stem}: {raw.name}"
             later = 0.0 if raw.epoch_s is None else raw.epoch_s - min(starts)
             epoch_s = None if raw.epoch_s is None else min(starts)

@@ -68,11 +68,11 @@ def number(cell: str) -> float | None:
     """Return the number in a cell such as `1.2 K`, `35%`, `250m` or `1.234,5`; None: it holds none."""
     if DECIMAL_COMMA.match(cell):
         cell = cell.replace(".", "").replace(",", ".")
-    found = CELL.match(cell)
-    if found is None:
+    parts = CELL.match(cell)
+    if parts is None:
         return None
-    factor = UNITS.get(found.group(2).strip(), UNITS.get(found.group(2).strip().lower()))
-    return None if factor is None else float(found.group(1)) * factor
+    factor = UNITS.get(parts.group(2).strip(), UNITS.get(parts.group(2).strip().lower()))
+    return None if factor is None else float(parts.group(1)) * factor
 
 
 def seconds(path: Path, name: str, column: pd.Series) -> Floats:
@@ -82,10 +82,10 @@ def seconds(path: Path, name: str, column: pd.Series) -> Floats:
     if np.isfinite(plain).mean() > 0.9 and not wrong:
         largest = float(np.nanmax(np.abs(plain)))
         return np.asarray(plain * next((factor for least, factor in EPOCHS if largest >= least), 1.0))
-    told = text[text.str.lower().isin(GAPS) == False]  # noqa: E712  (pandas)
-    if len(told) and told.str.match(CLOCK).all():
+    known = text[text.str.lower().isin(GAPS) == False]  # noqa: E712  (pandas)
+    if len(known) and known.str.match(CLOCK).all():
         return _clock(text)
-    if len(told) and told.str.match(AGE).all():
+    if len(known) and known.str.match(AGE).all():
         return text.map(_age_s).to_numpy(dtype=np.float64)
     dates = _dates(text)
     bad = np.flatnonzero(dates.isna().to_numpy() & ~text.str.lower().isin(GAPS).to_numpy(dtype=bool))
@@ -108,21 +108,21 @@ def _clock(text: pd.Series) -> Floats:
 
 
 def _age_s(cell: str) -> float:
-    found = AGE.match(cell)
-    parts = [int(part or 0) for part in found.groups()] if found and cell else None
+    age = AGE.match(cell)
+    parts = [int(part or 0) for part in age.groups()] if age and cell else None
     return float("nan") if parts is None else float(np.dot(parts, (86400, 3600, 60, 1)))
 
 
 def _dates(text: pd.Series) -> pd.Series:
-    found = text.str.extract(DAY_MONTH)
+    parts = text.str.extract(DAY_MONTH)
     day_first = False
-    if found[0].notna().mean() > 0.5:
-        first, second = pd.to_numeric(found[0]).dropna(), pd.to_numeric(found[2]).dropna()
+    if parts[0].notna().mean() > 0.5:
+        first, second = pd.to_numeric(parts[0]).dropna(), pd.to_numeric(parts[2]).dropna()
         day_first = bool(first.max() > 12)
         if not day_first and second.max() <= 12:
             # Either order fits: dots are written day first; else the order in which time does not go back is taken.
             month = _parsed(text, False)
-            day_first = bool((found[1] == ".").any()) or not month.dropna().is_monotonic_increasing
+            day_first = bool((parts[1] == ".").any()) or not month.dropna().is_monotonic_increasing
             day_first = day_first and bool(_parsed(text, True).dropna().is_monotonic_increasing)
     return _parsed(text, day_first)
 

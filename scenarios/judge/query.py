@@ -61,17 +61,17 @@ def query_range(asked: Range) -> list[dict[str, Any]]:  # Any: what JSON holds
         raise UserError(f"--step {asked.step_s:g}s: makes too many points over {asked.since_s:g} s; take a longer one")
     end_s = time.time()  # wall-clock: the server's series are dated
     end_s -= end_s % asked.step_s  # so that the same query again finds the same instants
-    found: dict[tuple[tuple[str, str], ...], dict[str, Any]] = {}
+    rows: dict[tuple[tuple[str, str], ...], dict[str, Any]] = {}
     start_s = end_s - asked.since_s
     while start_s <= end_s:
         last_s = min(end_s, start_s + (MOST_POINTS - 1) * asked.step_s)
         for series in _answer(asked, start_s, last_s):
             labels = tuple(sorted(series["metric"].items()))
-            found.setdefault(labels, {"metric": series["metric"], "values": []})["values"] += series["values"]
+            rows.setdefault(labels, {"metric": series["metric"], "values": []})["values"] += series["values"]
         start_s = last_s + asked.step_s
-    if not found:
+    if not rows:
         raise UserError(f"--query {asked.query}: finds no series in the last {asked.since_s:g} s at {asked.url}")
-    return list(found.values())
+    return list(rows.values())
 
 
 def _answer(asked: Range, start_s: float, end_s: float) -> list[dict[str, Any]]:
@@ -89,7 +89,7 @@ def _answer(asked: Range, start_s: float, end_s: float) -> list[dict[str, Any]]:
     try:
         data = json.loads(content)["data"]
         series: list[dict[str, Any]] = data["result"]
-        if data["resultType"] != "matrix" or not all({"metric", "values"} <= one.keys() for one in series):
+        if data["resultType"] != "matrix" or not all({"metric", "values"} <= item.keys() for item in series):
             raise ValueError
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"--prometheus {asked.url}: does not answer as a Prometheus does") from None

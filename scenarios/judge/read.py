@@ -67,14 +67,14 @@ def read_series(
         series = [_tidy(name, at, values, []) for name, at, values in answered(path, text)]
     else:
         table = _parquet(path) if text is None else table_of(path, text)
-        found, left_out = series_of(path, table, time, columns, by)
-        series = [_tidy(*one) for one in found]
+        columns_of, left_out = series_of(path, table, time, columns, by)
+        series = [_tidy(*columns_) for columns_ in columns_of]
     kept = [raw for raw in series if not columns or {raw.name, raw.name.split("{")[0]} & set(columns)]
     names = [raw.name for raw in series]
     for name in columns:
         if name in left_out:
             raise UserError(f"{path}: column `{name}` holds words, no numbers")
-        if name not in names and name not in {one.split("{")[0] for one in names}:
+        if name not in names and name not in {columns_.split("{")[0] for columns_ in names}:
             raise UserError(f"{path}: no series `{name}`{nearest(name, names)}; there are {', '.join(names[:8])}")
     if not kept:
         raise UserError(f"{path}: holds no numeric series beside the time column")

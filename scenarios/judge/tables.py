@@ -105,15 +105,15 @@ def series_of(
         elif np.isfinite(cells).any():
             values[name] = cells
     labels = list(by) or _labels(path, table, at, words, values)
-    found: Columns = []
+    columns_of_series: Columns = []
     parts = table.groupby(labels, sort=True, dropna=False).indices if labels else {(): np.arange(len(table))}
     for key, rows in parts.items():
-        told = dict(zip(labels, key if isinstance(key, tuple) else (key,)))
-        shown = ",".join(f'{label}="{value}"' for label, value in told.items())
+        label_values = dict(zip(labels, key if isinstance(key, tuple) else (key,)))
+        shown = ",".join(f'{label}="{value}"' for label, value in label_values.items())
         for name, cells in values.items():
             if name not in labels and np.isfinite(cells[rows]).any():
-                found.append((f"{name}{{{shown}}}" if shown else name, at[rows], cells[rows], []))
-    return found, [name for name in words if name not in labels]
+                columns_of_series.append((f"{name}{{{shown}}}" if shown else name, at[rows], cells[rows], []))
+    return columns_of_series, [name for name in words if name not in labels]
 
 
 def _labels(path: Path, table: pd.DataFrame, at: Floats, words: list[str], values: dict[str, Floats]) -> list[str]:
@@ -128,7 +128,7 @@ def _labels(path: Path, table: pd.DataFrame, at: Floats, words: list[str], value
     # A number may be a label too (a shard, a rank): where each of its values comes at most of the instants.
     few += [name for name, cells in values.items() if len(values) > 1 and _is_panel(cells, at, instants)]
     chosen: list[str] = []
-    for name in sorted(few, key=lambda one: (one not in named, one not in words)):
+    for name in sorted(few, key=lambda label: (label not in named, label not in words)):
         if _told_apart(table, at, chosen) >= TOLD_APART_RATIO:
             break
         if _told_apart(table, at, [*chosen, name]) > _told_apart(table, at, chosen) + 0.01:
@@ -148,5 +148,5 @@ def _told_apart(table: pd.DataFrame, at: Floats, labels: Sequence[str]) -> float
 
 def _is_panel(cells: Floats, at: Floats, instants: int) -> bool:
     distinct, counts = np.unique(cells[np.isfinite(cells)], return_counts=True)
-    whole = bool(np.all(distinct == np.round(distinct)))
-    return whole and 1 < len(distinct) <= MOST_LABELS and bool(np.all(counts > 0.5 * instants))
+    integers = bool(np.all(distinct == np.round(distinct)))
+    return integers and 1 < len(distinct) <= MOST_LABELS and bool(np.all(counts > 0.5 * instants))

@@ -48,7 +48,7 @@ def run_field(
     digests = {name: hashlib.sha256(to_toml(scenario).encode()).hexdigest()[:16] for name, scenario in field.items()}
     source = "" if policy_file is None else _source_digest(policy_file)
     keys = [
-        (name, one.name, k) for k in range(seeds) for name, scenario in field.items() for one in scenario.candidates
+        (name, entry.name, k) for k in range(seeds) for name, scenario in field.items() for entry in scenario.candidates
     ]
     texts = {(n, c, k): json.dumps([digests[n], source, c, k]) for n, c, k in keys}
     measured = Kept(kept)

@@ -102,13 +102,13 @@ def read_requests(path: Path, columns: Mapping[str, str], unit_s: float = 1.0) -
     if absent:
         raise UserError(f"{file}: column {absent[0]} is missing; there are {', '.join(map(str, table.columns))}")
     named = {key: columns.get(key) or next((a for a in known if a in table), None) for key, known in ALIASES.items()}
-    found = {key: pd.to_numeric(table[name], errors="coerce") for key, name in named.items() if name is not None}
+    numbers = {key: pd.to_numeric(table[name], errors="coerce") for key, name in named.items() if name is not None}
     for key in ("arrived", "prompt", "output", "end"):
-        if key not in found:
+        if key not in numbers:
             raise UserError(f"{file}: no column for `{key}` ({', '.join(ALIASES[key])}); name it: --columns {key}=NAME")
-    if "first" not in found and "ttft" not in found:
+    if "first" not in numbers and "ttft" not in numbers:
         raise UserError(f"{file}: no column for the first token (first or ttft); name it: --columns ttft=NAME")
-    requests = pd.DataFrame(found)
+    requests = pd.DataFrame(numbers)
     times = [name for name in ("arrived", "first", "ttft", "end", "start", "fill_start") if name in requests]
     requests[times] *= unit_s
     if "first" not in requests:
@@ -165,15 +165,15 @@ def fit(requests: pd.DataFrame) -> Fitted:
 def _surroundings(rows: pd.DataFrame) -> tuple[Array, Array, Array]:
     """Return, for each request of one worker, mean batch and KV tokens while it decoded, and the tokens filled then."""
     start, end = rows["start"].to_numpy(dtype=float), rows["end"].to_numpy(dtype=float)
-    prompt, made = rows["prompt"].to_numpy(dtype=float), (rows["output"] - 1).to_numpy(dtype=float)
-    rate = made / (end - start)
+    prompt, generated = rows["prompt"].to_numpy(dtype=float), (rows["output"] - 1).to_numpy(dtype=float)
+    rate = generated / (end - start)
     at = np.concatenate([start, end])
     order = np.argsort(at, kind="stable")
     times = at[order]
     widths = np.diff(times, append=times[-1])
     alive = np.cumsum(np.concatenate([np.ones_like(start), -np.ones_like(end)])[order])
     growth = np.cumsum(np.concatenate([rate, -rate])[order])
-    jumps = np.cumsum(np.concatenate([prompt, -(prompt + made)])[order])
+    jumps = np.cumsum(np.concatenate([prompt, -(prompt + generated)])[order])
     # Held just after an event: what jumped in, and what grew since; then the integrals up to each event.
     held = jumps + np.concatenate([[0.0], np.cumsum((growth * widths)[:-1])])
     batch_s = np.concatenate([[0.0], np.cumsum((alive * widths)[:-1])])

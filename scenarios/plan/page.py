@@ -120,9 +120,9 @@ def gantt(rows: Sequence[tuple[str, Sequence[tuple[str, str, float, float]]]]) -
 
 def _body(title: str, lead: str, charts: Sequence[Chart]) -> str:
     sections = "".join(
-        f'<section><h3>{escape(one.title)}</h3><p class="note">{escape(one.note)}</p>'
-        f"{chart(one.figure, f'plan-{one.name}')}</section>"
-        for one in charts
+        f'<section><h3>{escape(plotted.title)}</h3><p class="note">{escape(plotted.note)}</p>'
+        f"{chart(plotted.figure, f'plan-{plotted.name}')}</section>"
+        for plotted in charts
     )
     return f'<h1>{escape(title)}</h1><p class="question">{escape(lead)}</p>{sections}'
 

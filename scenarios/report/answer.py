@@ -97,16 +97,16 @@ def answer(summaries: Sequence[Mapping[str, Any]], names: Sequence[str] | None =
     each = [standing(s, name) for s, name in zip(summaries, names or [str(s.get("candidate")) for s in summaries])]
     if len(each) == 1:
         return f"{each[0].name}: {each[0].headline}."
-    good = sorted((one for one in each if one.recommendable), key=lambda one: one.key)
+    good = sorted((law for law in each if law.recommendable), key=lambda law: law.key)
     if not good:
         return _none_steady(each)
     first = f"{_count(len(good), len(each))} steady and fed"
-    best = [one for one in good if one.key == good[0].key]
+    best = [law for law in good if law.key == good[0].key]
     why = _why(good[0])
     if len(best) == len(each):
         return f"{first}, and equal: {why}."
     if len(best) > 1:
-        return f"{first}. Best are {listed([one.name for one in best])}, which are equal: {why}."
+        return f"{first}. Best are {listed([law.name for law in best])}, which are equal: {why}."
     return f"{first}. Best is {best[0].name}: {why}{_next(good)}."
 
 
@@ -115,25 +115,25 @@ def _count(some: int, of: int) -> str:
 
 
 def _none_steady(each: Sequence[Standing]) -> str:
-    bad = sum(tone(one.headline) == BAD for one in each)
+    bad = sum(tone(law.headline) == BAD for law in each)
     starve = f"{bad} of {len(each)} starve, or swing at a cost" if bad else "none starves, or swings at a cost"
-    least = min(each, key=lambda one: (tone(one.headline) == BAD, one.cost_ratio, *one.key))
+    least = min(each, key=lambda law: (tone(law.headline) == BAD, law.cost_ratio, *law.key))
     return (
         f"No candidate is both steady and fed, so none is recommended; {starve}. "
         f"{least.name} comes nearest ({least.headline})."
     )
 
 
-def _why(one: Standing) -> str:
+def _why(law: Standing) -> str:
     parts = []
-    if one.per_gpu_hour_turns is not None:
-        kind = "retired" if one.good_ratio is None else "good"
-        parts.append(f"{plain(one.per_gpu_hour_turns)} {kind} turns per GPU-hour")
-    if one.good_ratio is not None:
-        parts.append(f"{percent(one.good_ratio)} of turns within their objectives")
-    if one.ttft_p99_s is not None:
-        parts.append(f"TTFT p99 {seconds(one.ttft_p99_s)}")
-    return ", ".join(parts) or one.headline
+    if law.per_gpu_hour_turns is not None:
+        kind = "retired" if law.good_ratio is None else "good"
+        parts.append(f"{plain(law.per_gpu_hour_turns)} {kind} turns per GPU-hour")
+    if law.good_ratio is not None:
+        parts.append(f"{percent(law.good_ratio)} of turns within their objectives")
+    if law.ttft_p99_s is not None:
+        parts.append(f"TTFT p99 {seconds(law.ttft_p99_s)}")
+    return ", ".join(parts) or law.headline
 
 
 def _next(good: Sequence[Standing]) -> str:

@@ -55,8 +55,8 @@ def chart(
         parts.append(f'<text x="{LEFT - 6}" y="{place_y(at) + 4:.1f}" text-anchor="end">{at:.4g}</text>')
     for at in _clock_ticks(*across) if x.kind == "calendar" else _ticks(*across, most=6):
         parts.append(f'<path class="axis" d="M{place_x(at):.1f} {TOP + inner_h}v5"/>')
-        told = _clock(at, across[1] - across[0]) if x.kind == "calendar" else f"{at:.6g}"
-        parts.append(f'<text x="{place_x(at):.1f}" y="{height - 20}" text-anchor="middle">{told}</text>')
+        x_text = _clock(at, across[1] - across[0]) if x.kind == "calendar" else f"{at:.6g}"
+        parts.append(f'<text x="{place_x(at):.1f}" y="{height - 20}" text-anchor="middle">{x_text}</text>')
     parts.append(f'<path class="axis" d="M{LEFT} {TOP}v{inner_h}h{inner_w}"/>')
     inside = [at for at in marks if across[0] <= at <= across[1]]
     parts += [f'<path class="mark" d="M{place_x(at):.1f} {TOP}v{inner_h}"/>' for at in inside]
@@ -96,7 +96,7 @@ def _ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def _clock_ticks(low: float, high: float) -> list[float]:
-    step = next((one for one in CLOCK_STEPS_S if (high - low) / one <= 6), CLOCK_STEPS_S[-1])
+    step = next((tick_s for tick_s in CLOCK_STEPS_S if (high - low) / tick_s <= 6), CLOCK_STEPS_S[-1])
     return [float(k * step) for k in range(int(np.ceil(low / step)), int(np.floor(high / step)) + 1)]
 
 

@@ -47,15 +47,15 @@ def _count(judged: Sequence[Judged]) -> str:
 
 def _section(number: int, series: Judged) -> str:
     verdict = series.verdict
-    periods = [] if verdict.period_s is None else [verdict.period_s, *verdict.other_periods_s]
-    told = "".join(f", period {period_s:.4g} s" for period_s in periods)
+    periods_s = [] if verdict.period_s is None else [verdict.period_s, *verdict.other_periods_s]
+    periods = "".join(f", period {period_s:.4g} s" for period_s in periods_s)
     facts = (
         f"swing {verdict.amplitude_ratio:.1%} of {series.scale:.4g}; {series.reversals_per_hour:.3g} reversals and "
         f"{series.flaps_per_hour:.3g} flaps an hour; {series.cost}; likely mechanism: {series.likely}"
     )
     notes = "".join(f"<p class=note>{escape(note)}</p>" for note in series.notes)
     return (
-        f'<section id="judged-{number}"><h3>{escape(series.name)}: {verdict.verdict.replace("_", " ")}{told}</h3>'
+        f'<section id="judged-{number}"><h3>{escape(series.name)}: {verdict.verdict.replace("_", " ")}{periods}</h3>'
         f"<p>{escape(verdict.reason)}; {escape(facts)}.</p>{notes}"
         f"<div class=pair>{_course(series)}{_autocorrelation(series)}</div></section>"
     )
@@ -80,11 +80,11 @@ def _envelope(y: Floats, start_s: float, step_s: float, held: bool, style: str, 
     at: Floats = start_s + np.arange(len(y), dtype=np.float64) * step_s
     if per == 1:
         return Curve(x=at, y=y, style=style, label=label, held=held)
-    whole = len(y) // per * per
-    parts = y[:whole].reshape(-1, per)
+    full = len(y) // per * per
+    parts = y[:full].reshape(-1, per)
     both = np.stack([parts.min(axis=1), parts.max(axis=1)], axis=1)
     both[1::2] = both[1::2, ::-1]
-    return Curve(x=np.repeat(at[:whole:per], 2), y=both.ravel(), style=style, label=label, held=False)
+    return Curve(x=np.repeat(at[:full:per], 2), y=both.ravel(), style=style, label=label, held=False)
 
 
 def _autocorrelation(series: Judged) -> str:

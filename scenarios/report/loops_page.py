@@ -62,21 +62,21 @@ def step_response(loop: LinearLoop) -> tuple[Floats, Floats]:
 
     span_s = 6.0 * loop.slowest_s
     closed = control.feedback(loop.law.system(loop.model, loop.regime), 1)
-    found = control.step_response(closed, np.linspace(0.0, span_s, STEP_POINTS))
-    return np.asarray(found.time), np.asarray(found.outputs).ravel()
+    response = control.step_response(closed, np.linspace(0.0, span_s, STEP_POINTS))
+    return np.asarray(response.time), np.asarray(response.outputs).ravel()
 
 
-def _body(found: Sequence[Analysis], title: str, question: str) -> str:
-    sections = [_section(one, look(i, one.candidate).color, i) for i, one in enumerate(found)]
+def _body(analyses: Sequence[Analysis], title: str, question: str) -> str:
+    sections = [_section(analysis, look(i, analysis.candidate).color, i) for i, analysis in enumerate(analyses)]
     return (
-        f'<h1>{escape(title)}: the loops</h1><p class="question">{escape(question)}</p>{_table(found)}'
+        f'<h1>{escape(title)}: the loops</h1><p class="question">{escape(question)}</p>{_table(analyses)}'
         f"{''.join(sections)}"
     )
 
 
-def _section(one: Analysis, colour: str, index: int) -> str:
-    loop, mechanism = one.prediction.loop, escape(one.prediction.mechanism)
-    top = f"<section><h3>{escape(one.candidate)}: {mechanism}</h3>"
+def _section(analysis: Analysis, colour: str, index: int) -> str:
+    loop, mechanism = analysis.prediction.loop, escape(analysis.prediction.mechanism)
+    top = f"<section><h3>{escape(analysis.candidate)}: {mechanism}</h3>"
     if loop is None:
         return f'{top}<p class="note">No linear loop to draw.</p></section>'
     error_deg = pade_error_deg(loop.response, loop.law.system(loop.model, loop.regime), loop.omega_rad_s)
@@ -89,7 +89,7 @@ def _section(one: Analysis, colour: str, index: int) -> str:
     return f'{top}<p class="note">{escape(note[0].upper() + note[1:])}</p>{body}</section>'
 
 
-def _table(found: Sequence[Analysis]) -> str:
+def _table(analyses: Sequence[Analysis]) -> str:
     columns = (
         ("gain margin", "gain_margin", " x"),
         ("phase margin", "phase_margin_deg", " deg"),
@@ -99,9 +99,9 @@ def _table(found: Sequence[Analysis]) -> str:
     )
     head = "".join(f"<th>{text}</th>" for text in ("candidate", "verdict", "period", *(name for name, *_ in columns)))
     rows = []
-    for one in found:
-        margins, period_s = one.prediction.margins, one.prediction.period_s
-        cells = [one.candidate, (one.prediction.verdict or "-").replace("_", " ")]
+    for analysis in analyses:
+        margins, period_s = analysis.prediction.margins, analysis.prediction.period_s
+        cells = [analysis.candidate, (analysis.prediction.verdict or "-").replace("_", " ")]
         cells.append("-" if period_s is None else f"{period_s:.4g} s")
         for _, key, unit in columns:
             value = margins.get(key)
@@ -110,6 +110,6 @@ def _table(found: Sequence[Analysis]) -> str:
     return f'<div class="scroll"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
 
 
-def write_loops_page(found: Sequence[Analysis], title: str, question: str, path: Path) -> Path:
+def write_loops_page(analyses: Sequence[Analysis], title: str, question: str, path: Path) -> Path:
     """Write the page, one file with all it needs, and return its path."""
-    return write_page(path, title, _body(found, title, question), single_file=True)
+    return write_page(path, title, _body(analyses, title, question), single_file=True)

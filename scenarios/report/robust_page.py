@@ -41,15 +41,15 @@ def line(law: LawYield) -> tuple[str, ...]:
     )
 
 
-def ordered(found: Robustness) -> list[LawYield]:
+def ordered(robustness: Robustness) -> list[LawYield]:
     """Return the laws, the greatest yield first; equal ones by their utilisation at the 5 % draw."""
-    return sorted(found.laws, key=lambda law: (-law.yield_ratio, -law.utilization["p5"]))
+    return sorted(robustness.laws, key=lambda law: (-law.yield_ratio, -law.utilization["p5"]))
 
 
-def robust_table(found: Robustness, width: int | None = None) -> Table:
+def robust_table(robustness: Robustness, width: int | None = None) -> Table:
     """Return the table for the terminal."""
     return fitted(
-        HEADINGS, [line(law) for law in ordered(found)], lambda *_: "", dropped=DROPPED, words={}, width=width
+        HEADINGS, [line(law) for law in ordered(robustness)], lambda *_: "", dropped=DROPPED, words={}, width=width
     )
 
 
@@ -74,19 +74,19 @@ def robust_figure(laws: Sequence[LawYield], names: Sequence[str]) -> Any:  # plo
     figure = frame(len(laws), columns, height=60 + ROW_HEIGHT * len(laws), subplot_titles=titles)
     for row, law in enumerate(laws, 1):
         for word in WORDS:
-            chosen = [one for one in law.outcomes if one.word == word]
+            chosen = [outcome for outcome in law.outcomes if outcome.word == word]
             if not chosen:
                 continue
             texts = [
-                f"{one.verdict.replace('_', ' ')}, {one.fed}, {one.utilization_ratio:.3f} busy<br>"
-                + ", ".join(f"{name} {value:.3g}" for name, value in one.draw.items())
-                for one in chosen
+                f"{outcome.verdict.replace('_', ' ')}, {outcome.fed}, {outcome.utilization_ratio:.3f} busy<br>"
+                + ", ".join(f"{name} {value:.3g}" for name, value in outcome.draw.items())
+                for outcome in chosen
             ]
             axes = [(name, other) for name, other in planes] + [(name, None) for name in names]
             for column, (across, up) in enumerate(axes, 1):
                 figure.add_scatter(
-                    x=[one.draw[across] for one in chosen],
-                    y=[one.utilization_ratio if up is None else one.draw[up] for one in chosen],
+                    x=[outcome.draw[across] for outcome in chosen],
+                    y=[outcome.utilization_ratio if up is None else outcome.draw[up] for outcome in chosen],
                     mode="markers",
                     name=word,
                     legendgroup=word,
@@ -115,19 +115,19 @@ def _label(figure: Any, across: str, up: str | None, row: int, column: int) -> N
         figure.update_yaxes(title_text=up, type=kind(up), row=row, col=column)
 
 
-def write_robust(found: Robustness, path: Path, *, single_file: bool = False) -> Path:
+def write_robust(robustness: Robustness, path: Path, *, single_file: bool = False) -> Path:
     """Write the page and return its path."""
-    laws = ordered(found)
-    ranges = "; ".join(f"{name} from {low:g} to {high:g}" for name, (low, high) in found.ranges.items())
+    laws = ordered(robustness)
+    ranges = "; ".join(f"{name} from {low:g} to {high:g}" for name, (low, high) in robustness.ranges.items())
     head = "".join(f"<th>{escape(heading)}</th>" for heading in HEADINGS)
     rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line(law))}</tr>" for law in laws)
     body = (
-        f"<h1>{escape(found.title)}: which law survives a plant that is not as stated?</h1>"
+        f"<h1>{escape(robustness.title)}: which law survives a plant that is not as stated?</h1>"
         f'<p id="answer">{escape(" ".join(sentence(law) for law in laws))}</p>'
         f'<p class="note">{len(laws[0].outcomes)} draws by Latin hypercube of {escape(ranges)}. Every law meets the '
         "same draws on the same seeds and keeps the parameters of the scenario. Yield: draws at which the pool's "
         "occupancy is calm and the pool is not starved, with the exact binomial interval of 95 %.</p>"
         f'<div id="yields" class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
-        f"{chart(robust_figure(laws, list(found.ranges)), 'robust-map')}"
+        f"{chart(robust_figure(laws, list(robustness.ranges)), 'robust-map')}"
     )
-    return write_page(path, f"{found.title}: robustness", body, single_file=single_file)
+    return write_page(path, f"{robustness.title}: robustness", body, single_file=single_file)

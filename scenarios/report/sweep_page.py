@@ -85,15 +85,15 @@ def _map(sweep: Sweep) -> Any:
     figure = frame(1, 1, height=520)
     x, y = np.meshgrid(across.values, up.values)
     for word, colour in zip(WORDS, COLOURS):
-        own = words == word
-        if own.any():
+        of_word = words == word
+        if of_word.any():
             name = word.replace("_", " ")
             figure.add_scatter(
-                x=x[own],
-                y=y[own],
+                x=x[of_word],
+                y=y[of_word],
                 mode="markers",
                 name=name,
-                text=list(labels[own]),
+                text=list(labels[of_word]),
                 marker={"symbol": "square", "size": 22, "color": colour, "line": {"width": 1, "color": "#62666f"}},
                 hovertemplate=f"{across.label} %{{x:.4g}}, {up.label} %{{y:.4g}}: {name}, %{{text}}<extra></extra>",
             )

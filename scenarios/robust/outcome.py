@@ -92,8 +92,8 @@ class Break:
 
 def binomial_interval(successes: int, count: int) -> tuple[float, float]:
     """Return the exact interval of 95 % of a share."""
-    found = binomtest(successes, count).proportion_ci(confidence_level=0.95, method="exact")
-    return float(found.low), float(found.high)
+    interval = binomtest(successes, count).proportion_ci(confidence_level=0.95, method="exact")
+    return float(interval.low), float(interval.high)
 
 
 def quantiles(values: Sequence[float | None]) -> dict[str, float] | None:
@@ -107,13 +107,13 @@ def quantiles(values: Sequence[float | None]) -> dict[str, float] | None:
 
 def breaks_at(outcomes: Sequence[Outcome]) -> Break | None:
     """Return where a law breaks along one parameter; None where it never or always does, or no parameter tells."""
-    holds = np.array([one.word == "holds" for one in outcomes])
+    holds = np.array([outcome.word == "holds" for outcome in outcomes])
     if holds.all() or not holds.any():
         return None
     best: Break | None = None
     best_index = LEAST_INDEX
     for name in outcomes[0].draw:
-        values = np.array([one.draw[name] for one in outcomes])
+        values = np.array([outcome.draw[name] for outcome in outcomes])
         ordered = np.unique(values)
         for value in (ordered[1:] + ordered[:-1]) / 2:
             for above in (True, False):

@@ -38,7 +38,7 @@ class LawYield:
     @property
     def holding(self) -> int:
         """Return at how many draws the law is steady and feeds the pool."""
-        return sum(one.word == "holds" for one in self.outcomes)
+        return sum(outcome.word == "holds" for outcome in self.outcomes)
 
     @property
     def yield_ratio(self) -> float:
@@ -58,24 +58,24 @@ class LawYield:
     @property
     def utilization(self) -> dict[str, float]:
         """Return quantiles of the utilisation of the decode pool."""
-        return quantiles([one.utilization_ratio for one in self.outcomes]) or {}
+        return quantiles([outcome.utilization_ratio for outcome in self.outcomes]) or {}
 
     @property
     def ttft_p99_s(self) -> dict[str, float] | None:
         """Return quantiles, over draws, of the 99th percentile of the time to first token (None: never measured)."""
-        return quantiles([one.ttft_p99_s for one in self.outcomes])
+        return quantiles([outcome.ttft_p99_s for outcome in self.outcomes])
 
     def to_json(self) -> dict[str, object]:
         """Return the law's part of `robust --json`."""
         low, high = self.interval
-        words = Counter(one.word for one in self.outcomes)
+        words = Counter(outcome.word for outcome in self.outcomes)
         return {
             "yield": {"ratio": self.yield_ratio, "ci95": [low, high], "holding": self.holding},
             "outcomes": {word: words[word] for word in WORDS},
             "decode_utilization_ratio": self.utilization,
             "ttft_p99_s": self.ttft_p99_s,
             "breaks": None if self.breaks is None else str(self.breaks),
-            "draws": [one.to_json() for one in self.outcomes],
+            "draws": [outcome.to_json() for outcome in self.outcomes],
         }
 
 
@@ -143,11 +143,11 @@ def robust(
         for i, point in enumerate(points)  # draws outermost: an early stop leaves the laws compared on equal terms
         for name in names
     }
-    keys = {key: run_key(one, first + key[1]) for key, one in runs.items()}
+    keys = {key: run_key(scenario_run, first + key[1]) for key, scenario_run in runs.items()}
     results = Kept(kept)
     work = [
-        Job(key=key, scenario=one, candidate=key[0], seed=first + key[1])
-        for key, one in runs.items()
+        Job(key=key, scenario=scenario_run, candidate=key[0], seed=first + key[1])
+        for key, scenario_run in runs.items()
         if keys[key] not in results
     ]
     if done is not None:

@@ -54,13 +54,13 @@ def load(name_or_path: str | Path, sets: Iterable[str] = (), *, allow_code: bool
 def _refuse_far_code(raw: Raw, path: Path) -> None:
     """Raise UserError where the scenario itself names code that does not lie beside it: it may be a stranger's."""
     listed = raw.get("candidates")
-    for k, one in enumerate(listed if isinstance(listed, list) else ()):
-        for slot, law in one.items() if isinstance(one, dict) else ():
+    for k, item in enumerate(listed if isinstance(listed, list) else ()):
+        for slot, law in item.items() if isinstance(item, dict) else ():
             if not isinstance(law, dict) or law.get("kind") != "file":
                 continue
             if not Path(str(law.get("file"))).resolve().is_relative_to(path.parent.resolve()):
                 raise UserError(
-                    f"{path.name}: candidates.{one.get('name', k)}.{slot}.file: {law.get('file')} does not lie beside "
+                    f"{path.name}: candidates.{item.get('name', k)}.{slot}.file: {law.get('file')} does not lie beside "
                     "the scenario; `run` and `compare` take code from elsewhere with --allow-code"
                 )
 

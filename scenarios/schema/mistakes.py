@@ -17,7 +17,7 @@ Raw = dict[str, Any]  # Any: what TOML holds
 def mistakes(error: ValidationError, raw: Raw) -> str:
     """Return the first mistake in one line, or all keys that are missing."""
     problems = error.errors()
-    missing = [_place(one["loc"], raw) for one in problems if one["type"] == "missing"]
+    missing = [_place(each["loc"], raw) for each in problems if each["type"] == "missing"]
     problem = sorted(problems, key=lambda e: e["type"] != "extra_forbidden")[0]
     place = _place(problem["loc"], raw)
     kind, given = problem["type"], problem.get("input")
@@ -97,7 +97,7 @@ def _keys_at(loc: tuple[int | str, ...]) -> list[str]:
     """Return the keys that the table at a place has."""
     here: list[type[BaseModel]] = [Scenario]
     for step in loc[:-1]:
-        inner = [one for model in here for one in tables_in(model, str(step))]
+        inner = [inner_model for model in here for inner_model in tables_in(model, str(step))]
         of_kind = [model for model in here if step in get_args(_kind(model))]
         here = inner or of_kind or here
     return sorted({name for model in here for name in model.model_fields})

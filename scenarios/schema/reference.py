@@ -105,7 +105,7 @@ def _tables() -> Iterator[tuple[str, type[BaseModel]]]:
             continue
         seen.add(model)
         yield path, model
-        inner = [(f"{path}.{key}".lstrip("."), one) for key in model.model_fields for one in tables_in(model, key)]
+        inner = [(f"{path}.{key}".lstrip("."), table) for key in model.model_fields for table in tables_in(model, key)]
         waiting[:0] = inner
 
 
@@ -120,9 +120,9 @@ def _first_lines(text: str) -> str:
 def _row(name: str, info: FieldInfo, model: type[BaseModel], examples: Mapping[str, str]) -> str:
     bounds = " ".join(
         f"{sign} {value:g}"
-        for one in info.metadata
+        for constraint in info.metadata
         for key, sign in _BOUNDS
-        if (value := getattr(one, key, None)) is not None
+        if (value := getattr(constraint, key, None)) is not None
     )
     kind = f"{_type(info.annotation)} {bounds}".strip()
     default = "stated" if info.is_required() else _value(info.get_default(call_default_factory=True))
@@ -133,20 +133,20 @@ def _row(name: str, info: FieldInfo, model: type[BaseModel], examples: Mapping[s
 def _type(annotation: Any) -> str:  # Any: a type expression
     inner, origin = get_args(annotation), get_origin(annotation)
     if origin is Literal:
-        return " or ".join(f'"{one}"' if isinstance(one, str) else str(one) for one in inner)
+        return " or ".join(f'"{item}"' if isinstance(item, str) else str(item) for item in inner)
     if origin in (Union, UnionType):
-        texts = dict.fromkeys(_type(one) for one in inner if one is not NoneType)
+        texts = dict.fromkeys(_type(item) for item in inner if item is not NoneType)
         return " or ".join(texts)
     if origin is dict:
         return f"{_type(inner[1])} by name"
     if origin in (tuple, list):
-        return f"list of {' and '.join(dict.fromkeys(_type(one) for one in inner if one is not ...))}"
+        return f"list of {' and '.join(dict.fromkeys(_type(item) for item in inner if item is not ...))}"
     if hasattr(annotation, "__metadata__"):
         return _type(inner[0])
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return "table"
     if isinstance(annotation, type) and hasattr(annotation, "__members__"):
-        return " or ".join(f'"{one.value}"' for one in annotation)  # type: ignore[attr-defined]  # an Enum
+        return " or ".join(f'"{item.value}"' for item in annotation)  # type: ignore[attr-defined]  # an Enum
     return _WORDS.get(annotation, "value")
 
 
@@ -166,9 +166,9 @@ def _meaning(name: str, model: type[BaseModel]) -> str:
     """Return what the docstring of the law, or of the table, says of a key."""
     source = getattr(model, "source", None)
     text = inspect.getdoc(source) or "" if source is not None else ""
-    found = re.search(rf"^(?:[\w, ]+, )?{name}(?:, [\w, ]+)? : [^\n]*\n((?:    [^\n]*\n?)+)", text, flags=re.MULTILINE)
-    if found is not None:
-        return " ".join(found[1].split()).rstrip(".")
+    match = re.search(rf"^(?:[\w, ]+, )?{name}(?:, [\w, ]+)? : [^\n]*\n((?:    [^\n]*\n?)+)", text, flags=re.MULTILINE)
+    if match is not None:
+        return " ".join(match[1].split()).rstrip(".")
     return MEANINGS.get(name, "")
 
 
@@ -188,5 +188,5 @@ def _plain(part: Any) -> Iterator[tuple[str, Any]]:  # Any: what TOML holds
                 yield key, value
             yield from _plain(value)
     elif isinstance(part, list):
-        for one in part:
-            yield from _plain(one)
+        for item in part:
+            yield from _plain(item)

@@ -116,14 +116,14 @@ class Answers:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         sent, last_s, role = 0, clock.now(), form.role()
         while True:
-            made = reply.tokens
-            if made > sent:
+            tokens = reply.tokens
+            if tokens > sent:
                 now_s = clock.now()
                 if sent:
-                    self.latencies.token_s.observe((now_s - last_s) / (made - sent), made - sent)
-                self.generated_tokens += made - sent
-                await send(part(role + form.tokens(sent, made)))
-                sent, last_s, role = made, now_s, b""
+                    self.latencies.token_s.observe((now_s - last_s) / (tokens - sent), tokens - sent)
+                self.generated_tokens += tokens - sent
+                await send(part(role + form.tokens(sent, tokens)))
+                sent, last_s, role = tokens, now_s, b""
                 continue
             if reply.outcome:
                 break
@@ -141,7 +141,7 @@ class Answers:
             self.generated_tokens += reply.output_tokens
             headers = [(b"content-type", b"application/json")]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send(part(form.whole(), more=False))
+            await send(part(form.in_one_reply(), more=False))
         elif reply.outcome != GONE:
             await self.refuse(refusal(reply.outcome), send)
 

@@ -85,9 +85,9 @@ def _prompt(given: Mapping[str, Any]) -> str:
 
 def _messages(given: Mapping[str, Any]) -> str:
     messages = given.get("messages")
-    if not isinstance(messages, list) or not messages or not all(isinstance(one, dict) for one in messages):
+    if not isinstance(messages, list) or not messages or not all(isinstance(message, dict) for message in messages):
         raise RefusedAsk(400, "invalid_request", "messages must be a list of at least one message")
-    return "\n".join(text for one in messages for text in _texts(one.get("content")))
+    return "\n".join(text for message in messages for text in _texts(message.get("content")))
 
 
 def _texts(content: Any) -> list[str]:  # Any: what JSON holds

@@ -147,10 +147,10 @@ class Figures(Collector):
             counter = CounterMetricFamily(name, text, labels=["model_name"])
             counter.add_metric(model, value)
             yield counter
-        own = self._latencies
-        yield own.ttft_s.family("vllm:time_to_first_token_seconds", "Seconds to the first token", self._model)
-        yield own.token_s.family("vllm:inter_token_latency_seconds", "Seconds between tokens", self._model)
-        yield own.turn_s.family("vllm:e2e_request_latency_seconds", "Seconds to the last token", self._model)
+        latencies = self._latencies
+        yield latencies.ttft_s.family("vllm:time_to_first_token_seconds", "Seconds to the first token", self._model)
+        yield latencies.token_s.family("vllm:inter_token_latency_seconds", "Seconds between tokens", self._model)
+        yield latencies.turn_s.family("vllm:e2e_request_latency_seconds", "Seconds to the last token", self._model)
 
     def _own(self) -> Iterator[Families]:
         orchestrator = self._orchestrator

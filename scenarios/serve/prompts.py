@@ -36,12 +36,12 @@ def tokenizer(path: str | None) -> Callable[[str], Tokens]:
     except ImportError:
         raise UserError('workload.tokenizer needs the package tokenizers: pip install "steadyflow[serve]"') from None
     try:
-        made = Tokenizer.from_file(path)
+        loaded = Tokenizer.from_file(path)
     except Exception as error:  # the package raises bare Exceptions
         raise UserError(f"workload.tokenizer: {path}: {error}") from error
 
     def encode(text: str) -> Tokens:
-        ids: list[int] = made.encode(text, add_special_tokens=False).ids
+        ids: list[int] = loaded.encode(text, add_special_tokens=False).ids
         return ids
 
     return encode

@@ -27,7 +27,7 @@ class RelayedAnswers(Answers):
         while reply.outcome != GONE:
             if content := exchange.take():
                 await send(part(content))
-            elif exchange.whole or reply.outcome:
+            elif exchange.complete or reply.outcome:
                 break
             else:
                 await exchange.changed()

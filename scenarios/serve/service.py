@@ -130,15 +130,15 @@ class Service:
         scenario, hidden = self._scenario, HiddenTurns()
         with scenario.blamed():
             candidate = scenario.candidate(self._candidate)
-            own = assemble.with_own_tables(scenario, candidate)
-            first = self._work.service_class or next(iter(own.classes))
+            own_tables = assemble.with_own_tables(scenario, candidate)
+            first = self._work.service_class or next(iter(own_tables.classes))
             self._source = source = RequestSource(clock, hidden, self._seed, ClassName(first))
             self._backend: Backend = (
-                RealBackend(own.plant, clock, source)
-                if isinstance(own.plant, EnginesPlant)
-                else ModelledBackend(own, clock, hidden, self._seed, source)
+                RealBackend(own_tables.plant, clock, source)
+                if isinstance(own_tables.plant, EnginesPlant)
+                else ModelledBackend(own_tables, clock, hidden, self._seed, source)
             )
-            endless = own.model_copy(update={"horizon_s": LONGEST_S})  # it ends when it is stopped
+            endless = own_tables.model_copy(update={"horizon_s": LONGEST_S})  # it ends when it is stopped
             self.orchestrator = assemble.joined(
                 endless,
                 candidate,

@@ -78,7 +78,7 @@ class Format:
         """Return the chunk of usage that ends a stream where the client asked for it."""
         return b"data: " + orjson.dumps({**self._common, "choices": [], "usage": self.usage()}) + b"\n\n"
 
-    def whole(self) -> bytes:
+    def in_one_reply(self) -> bytes:
         """Return the body of an answer that is not streamed."""
         reply = self._reply
         text = "".join(word(reply.turn_id, k) for k in range(reply.output_tokens))

@@ -68,17 +68,17 @@ def safe_text(sweep: Sweep) -> str:
         rows.setdefault(others, []).append(point)
     lines = []
     for others, points in rows.items():
-        found = safe_range([p.values[axis.path] for p in points], [str(p.measured["verdict"]) for p in points])
+        safe = safe_range([p.values[axis.path] for p in points], [str(p.measured["verdict"]) for p in points])
         where = ", ".join(f"{path.split('.')[-1]} = {value:.4g}" for path, value in others)
-        lines.append((f"with {where}: " if where else "") + _sentence(axis.label, found))
+        lines.append((f"with {where}: " if where else "") + _sentence(axis.label, safe))
     return " ".join(f"{line[0].upper()}{line[1:]}." for line in lines)
 
 
-def _sentence(label: str, found: SafeRange | None) -> str:
-    if found is None:
+def _sentence(label: str, safe: SafeRange | None) -> str:
+    if safe is None:
         return f"no safe {label} at either end of the axis"
-    if found.beyond is None:
+    if safe.beyond is None:
         return f"every {label} that was measured is safe"
-    which = "largest" if found.rising else "least"
-    margin = "" if found.margin is None else f", a factor of {found.margin:.3g} away"
-    return f"the {which} safe {label} is {found.limit:.4g}; the next measured, {found.beyond:.4g}{margin}, is not"
+    which = "largest" if safe.rising else "least"
+    margin = "" if safe.margin is None else f", a factor of {safe.margin:.3g} away"
+    return f"the {which} safe {label} is {safe.limit:.4g}; the next measured, {safe.beyond:.4g}{margin}, is not"

@@ -132,10 +132,10 @@ def sweep(
         measured.add(key + _seed(k), _measured(summary, signal))
         if done is not None:
             done(number, total)
-    found = [_over_seeds([measured[key + _seed(k)] for k in range(seeds)]) for key in keys]
+    results = [_over_seeds([measured[key + _seed(k)] for k in range(seeds)]) for key in keys]
     points = tuple(
-        Point(values=values, measured=one, expected=None if expect is None else expect(scenario, name))
-        for values, one, scenario in zip(grid, found, scenarios)
+        Point(values=values, measured=result, expected=None if expect is None else expect(scenario, name))
+        for values, result, scenario in zip(grid, results, scenarios)
     )
     return Sweep(candidate=name, signal=signal, axes=tuple(axes), points=points)
 
@@ -159,8 +159,8 @@ def _seed(k: int) -> str:
 
 def _over_seeds(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the figures of the seed with the worst verdict, the largest swing among equals; with all verdicts."""
-    worst = max(each, key=lambda one: (WORDS.index(one["verdict"]), one["amplitude_ratio"]))
-    return {**worst, "verdicts": [one["verdict"] for one in each]} if len(each) > 1 else dict(worst)
+    worst = max(each, key=lambda measured: (WORDS.index(measured["verdict"]), measured["amplitude_ratio"]))
+    return {**worst, "verdicts": [measured["verdict"] for measured in each]} if len(each) > 1 else dict(worst)
 
 
 def _measured(summary: Mapping[str, Any], signal: str) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class Evaluation:
     ) -> None:
         self._file, self._sets, self._parameters, self._goal = file, tuple(sets), parameters, goal
         stated = load(file, sets)
-        names = [one.name for one in stated.candidates]
+        names = [law.name for law in stated.candidates]
         self.name = candidate or names[0]
         if self.name not in names:
             raise UserError(f"no candidate {self.name}{nearest(self.name, names)}; there are {', '.join(names)}")
@@ -82,27 +82,31 @@ class Evaluation:
                 loaded[number] = self.scenario(values)
             except UserError as error:
                 loaded[number] = str(error)
-        fit = {number: one for number, one in loaded.items() if isinstance(one, Scenario)}
-        said = self._theory(fit)
-        runs = {number: one for number, one in fit.items() if said[number].pruned is None}
-        found = self.over(runs, self.training, self.stated.seed)
+        fit = {
+            number: loaded_scenario
+            for number, loaded_scenario in loaded.items()
+            if isinstance(loaded_scenario, Scenario)
+        }
+        theories = self._theory(fit)
+        runs = {number: loaded_scenario for number, loaded_scenario in fit.items() if theories[number].pruned is None}
+        yields = self.over(runs, self.training, self.stated.seed)
         ended = []
         for number, values in asked:
-            one = loaded[number]
-            if isinstance(one, str):
-                ended.append(Trial(number=number, values=values, score=REFUSED, pruned=one))
-            elif said[number].pruned is not None:
-                theory = said[number]
+            loaded_scenario = loaded[number]
+            if isinstance(loaded_scenario, str):
+                ended.append(Trial(number=number, values=values, score=REFUSED, pruned=loaded_scenario))
+            elif theories[number].pruned is not None:
+                theory = theories[number]
                 score = -1.0 - theory.cycling_ratio
                 ended.append(Trial(number=number, values=values, score=score, pruned=theory.pruned))
             else:
-                ended.append(scored(number, values, found[number].outcomes, self._goal))
+                ended.append(scored(number, values, yields[number].outcomes, self._goal))
         return ended
 
     def _theory(self, scenarios: Mapping[int, Scenario]) -> dict[int, Theory]:
         asked = {
-            number: [alone(one, self.name), *(alone(drawn(one, draw), self.name) for draw in self.training)]
-            for number, one in scenarios.items()
+            number: [alone(plant, self.name), *(alone(drawn(plant, draw), self.name) for draw in self.training)]
+            for number, plant in scenarios.items()
         }
         if self._pool is None:
             return {number: theory_of(plants, self._goal) for number, plants in asked.items()}
@@ -112,14 +116,14 @@ class Evaluation:
     def over(self, scenarios: Mapping[int, Scenario], plants: Draws, seed: int) -> dict[int, LawYield]:
         """Run several scenarios over the same plants, plant i on the seed `seed + i`."""
         runs = {
-            (number, i): alone(drawn(one, draw), self.name)
-            for number, one in scenarios.items()
+            (number, i): alone(drawn(plant, draw), self.name)
+            for number, plant in scenarios.items()
             for i, draw in enumerate(plants)
         }
-        keys = {key: run_key(one, seed + key[1]) for key, one in runs.items()}
+        keys = {key: run_key(plant, seed + key[1]) for key, plant in runs.items()}
         work = [
-            Job(key=key, scenario=one, candidate=self.name, seed=seed + key[1])
-            for key, one in runs.items()
+            Job(key=key, scenario=plant, candidate=self.name, seed=seed + key[1])
+            for key, plant in runs.items()
             if keys[key] not in self._kept
         ]
         for job, summary in run_many(work, pool=self._pool):

@@ -21,7 +21,7 @@ class Parameter:
     low: float
     high: float
     log: bool = False
-    whole: bool = False
+    integer: bool = False
 
     @property
     def label(self) -> str:
@@ -35,7 +35,7 @@ class Parameter:
         moved = centre + share * (high - low) * (2.0 * u - 1.0)
         back = math.exp(moved) if self.log else moved
         inside = min(max(back, self.low), self.high)
-        return float(round(inside)) if self.whole else inside
+        return float(round(inside)) if self.integer else inside
 
     def grid(self, count: int) -> tuple[float, ...]:
         """Return values from end to end, evenly on the parameter's own scale."""
@@ -64,10 +64,13 @@ def parse_parameter(text: str) -> Parameter:
         raise UserError(f"--vary {text}: the range must be finite, its lower end first")
     if log and low <= 0.0:
         raise UserError(f"--vary {text}: a logarithmic range needs positive ends")
-    whole = all(part.lstrip("-").isdigit() for part in parts[:2])
-    return Parameter(path=path.strip(), low=low, high=high, log=log, whole=whole)
+    integer = all(part.lstrip("-").isdigit() for part in parts[:2])
+    return Parameter(path=path.strip(), low=low, high=high, log=log, integer=integer)
 
 
 def settings(parameters: tuple[Parameter, ...], values: Values) -> list[str]:
     """Return the values as overrides."""
-    return [f"{one.path}={int(values[one.path]) if one.whole else repr(values[one.path])}" for one in parameters]
+    return [
+        f"{parameter.path}={int(values[parameter.path]) if parameter.integer else repr(values[parameter.path])}"
+        for parameter in parameters
+    ]

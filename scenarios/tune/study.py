@@ -49,10 +49,12 @@ class Study:
         self._asked: dict[int, Any] = {}  # Any: trials of Optuna, which is imported where it is needed
         self._states = optuna.trial.TrialState
         self._distributions = {
-            one.path: optuna.distributions.IntDistribution(int(one.low), int(one.high), log=one.log)
-            if one.whole
-            else optuna.distributions.FloatDistribution(one.low, one.high, log=one.log)
-            for one in parameters
+            parameter.path: optuna.distributions.IntDistribution(
+                int(parameter.low), int(parameter.high), log=parameter.log
+            )
+            if parameter.integer
+            else optuna.distributions.FloatDistribution(parameter.low, parameter.high, log=parameter.log)
+            for parameter in parameters
         }
         for begun in self._study.get_trials(states=(self._states.RUNNING,)):
             self._study.tell(begun.number, state=self._states.FAIL)
@@ -65,15 +67,15 @@ class Study:
 
     def ended(self) -> list[Trial]:
         """Return the trials that have been told, in their order."""
-        found = self._study.get_trials(states=(self._states.COMPLETE,))
-        return [Trial(**one.user_attrs["trial"]) for one in found]
+        complete = self._study.get_trials(states=(self._states.COMPLETE,))
+        return [Trial(**trial.user_attrs["trial"]) for trial in complete]
 
     def ask(self, count: int) -> list[tuple[int, dict[str, float]]]:
         """Return the next trials: number and values by path."""
         asked: list[tuple[int, dict[str, float]]] = []
         for _ in range(count):
             known = self.ended()
-            best = max((one for one in known if one.feasible), key=lambda one: one.score, default=None)
+            best = max((ended for ended in known if ended.feasible), key=lambda ended: ended.score, default=None)
             waiting = bool(self._study.get_trials(states=(self._states.WAITING,)))
             share = (len(known) + len(asked)) / self._trials
             if best is not None and not waiting and share >= CLOSE_FROM:
@@ -87,8 +89,14 @@ class Study:
     def _close_to(self, best: Values, share: float, number: int) -> dict[str, Any]:
         width = CLOSE_SHARE * (1.0 - 0.9 * (share - CLOSE_FROM) / (1.0 - CLOSE_FROM))
         draws = np.random.default_rng((self._seed, number)).random(len(self._parameters))
-        near = {one.path: one.near(best[one.path], width, float(u)) for one, u in zip(self._parameters, draws)}
-        return {one.path: int(near[one.path]) if one.whole else near[one.path] for one in self._parameters}
+        near = {
+            parameter.path: parameter.near(best[parameter.path], width, float(u))
+            for parameter, u in zip(self._parameters, draws)
+        }
+        return {
+            parameter.path: int(near[parameter.path]) if parameter.integer else near[parameter.path]
+            for parameter in self._parameters
+        }
 
     def tell(self, trial: Trial) -> None:
         """Keep how a trial ended."""

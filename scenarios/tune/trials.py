@@ -39,13 +39,13 @@ class Goal:
     least_yield: float = 0.9
     least_margins: Mapping[str, float] | None = None
 
-    def value(self, one: Outcome) -> float:
+    def value(self, outcome: Outcome) -> float:
         """Return the objective of one run, more is better: of a latency its reciprocal."""
         if self.objective == "decode_utilization_ratio":
-            return one.utilization_ratio
+            return outcome.utilization_ratio
         if self.objective == "ttft_p99_s":
-            return 0.0 if not one.ttft_p99_s else 1.0 / one.ttft_p99_s
-        return one.good_per_gpu_hour
+            return 0.0 if not outcome.ttft_p99_s else 1.0 / outcome.ttft_p99_s
+        return outcome.good_per_gpu_hour
 
     def shown(self, score: float) -> float:
         """Return a mean objective in its own unit."""
@@ -53,7 +53,7 @@ class Goal:
 
     def mean(self, outcomes: Sequence[Outcome]) -> float:
         """Return the mean objective of the runs."""
-        return math.fsum(self.value(one) for one in outcomes) / len(outcomes)
+        return math.fsum(self.value(outcome) for outcome in outcomes) / len(outcomes)
 
     def missed(self, margins: Mapping[str, float | None]) -> str | None:
         """Return which stated margin is too small, in words (None: none; one without limit is large enough)."""
@@ -82,17 +82,19 @@ def theory_of(plants: Sequence[Scenario], goal: Goal) -> Theory:
     pruned = None
     for number, plant in enumerate(plants):
         try:
-            (one,) = analyze(plant)
+            (analysis,) = analyze(plant)
         except UserError:
             return Theory(cycling_ratio=0.0, pruned=None)
-        if one.prediction.verdict is None:
+        if analysis.prediction.verdict is None:
             return Theory(cycling_ratio=0.0, pruned=None)
-        if number == 0 and (missed := goal.missed(one.prediction.margins)) is not None:
+        if number == 0 and (missed := goal.missed(analysis.prediction.margins)) is not None:
             pruned = missed
-        if one.prediction.verdict in CYCLES and not _may_be_calm(one.prediction.also):
+        if analysis.prediction.verdict in CYCLES and not _may_be_calm(analysis.prediction.also):
             cycles += 1
             if number == 0:
-                pruned = pruned or f"theory: {str(one.prediction.verdict).replace('_', ' ')} before the stated plant"
+                pruned = (
+                    pruned or f"theory: {str(analysis.prediction.verdict).replace('_', ' ')} before the stated plant"
+                )
     if pruned is None and cycles > allowed:  # the stated plant is not among these, else it had pruned
         pruned = f"theory: a cycle before {cycles} of {len(plants) - 1} plants"
     return Theory(cycling_ratio=cycles / len(plants), pruned=pruned)
@@ -132,7 +134,7 @@ class Trial:
 
 def scored(number: int, values: Mapping[str, float], outcomes: Sequence[Outcome], goal: Goal) -> Trial:
     """Return the trial whose runs came to these outcomes."""
-    held = sum(one.word == "holds" for one in outcomes) / len(outcomes)
+    held = sum(outcome.word == "holds" for outcome in outcomes) / len(outcomes)
     mean = goal.mean(outcomes)
     short = held - goal.least_yield
     return Trial(

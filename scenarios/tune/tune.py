@@ -54,7 +54,8 @@ class Tuned:
             "objective": self.goal.objective,
             "least_yield": self.goal.least_yield,
             "parameters": [
-                {"path": one.path, "low": one.low, "high": one.high, "log": one.log} for one in self.parameters
+                {"path": parameter.path, "low": parameter.low, "high": parameter.high, "log": parameter.log}
+                for parameter in self.parameters
             ],
             "best": None if self.best is None else self.best.to_json(),
             "held_out": None
@@ -66,8 +67,8 @@ class Tuned:
                 "draws": len(held.outcomes),
             },
             "margins": None if self.margins is None else dict(self.margins),
-            "pruned_by_theory": sum(one.pruned is not None for one in self.trials),
-            "trials": [one.to_json() for one in self.trials],
+            "pruned_by_theory": sum(parameter.pruned is not None for parameter in self.trials),
+            "trials": [parameter.to_json() for parameter in self.trials],
         }
 
 
@@ -146,7 +147,7 @@ def _search(
     if done is not None:
         done(trials, trials)
     every = tuple(study.ended())
-    best = max((one for one in every if one.feasible), key=lambda one: one.score, default=None)
+    best = max((trial for trial in every if trial.feasible), key=lambda trial: trial.score, default=None)
     if best is None:
         return Tuned(candidate=evaluation.name, parameters=space, goal=goal, trials=every, best=None)
     scenario = evaluation.scenario(best.values)
@@ -167,10 +168,10 @@ def _search(
 
 def _margins(scenario: Scenario, name: str) -> Mapping[str, float | None]:
     try:
-        (one,) = analyze(alone(scenario, name))
+        (analysis,) = analyze(alone(scenario, name))
     except UserError:  # the workload or the plant has no analysis
         return {}
-    return one.prediction.margins
+    return analysis.prediction.margins
 
 
 def _start(evaluation: Evaluation, space: tuple[Parameter, ...]) -> dict[str, float] | None:
@@ -183,17 +184,17 @@ def _start(evaluation: Evaluation, space: tuple[Parameter, ...]) -> dict[str, fl
     """
     law = evaluation.stated.candidate(evaluation.name).model_dump(mode="json")
     values: dict[str, float] = {}
-    for one in space:
+    for parameter in space:
         head = f"candidates.{evaluation.name}."
-        if not one.path.startswith(head):
-            raise UserError(f"--vary {one.path}: must begin with {head}: a search varies laws, not plants")
+        if not parameter.path.startswith(head):
+            raise UserError(f"--vary {parameter.path}: must begin with {head}: a search varies laws, not plants")
         here = law
-        for step in one.path.removeprefix(head).split("."):
+        for step in parameter.path.removeprefix(head).split("."):
             if not isinstance(here, dict) or step not in here:
-                raise UserError(f"--vary {one.path}: no such key")
+                raise UserError(f"--vary {parameter.path}: no such key")
             here = here[step]
-        if isinstance(here, int | float) and one.low <= here <= one.high:
-            values[one.path] = float(here)
+        if isinstance(here, int | float) and parameter.low <= here <= parameter.high:
+            values[parameter.path] = float(here)
     return values if len(values) == len(space) else None
 
 
@@ -201,7 +202,7 @@ def _name(evaluation: Evaluation, space: tuple[Parameter, ...], goal: Goal) -> s
     """Return the study's name: other settings, another study."""
     what = [
         to_toml(alone(evaluation.stated, evaluation.name)),
-        [(one.path, one.low, one.high, one.log, one.whole) for one in space],
+        [(parameter.path, parameter.low, parameter.high, parameter.log, parameter.integer) for parameter in space],
         [goal.objective, goal.least_yield, sorted((goal.least_margins or {}).items())],
         [sorted(draw.items()) for draw in evaluation.training],
     ]

@@ -60,10 +60,10 @@ def growth(x: Floats) -> Growth | None:
 
 def is_unbounded(x: Floats, scale: float, limits: Thresholds = THRESHOLDS) -> bool:
     """Tell whether a stock grows through the whole window by an amount that matters, and does not turn back."""
-    found = growth(x)
-    if found is None:
+    grown = growth(x)
+    if grown is None:
         return False
-    risen = found.slope * BLOCKS > 0.1 * scale and bool(np.all(np.diff(rebin(x, len(x) // 4)[:4]) > 0))
-    trend = found.slope_t > limits.trend_t and found.final_over_median > limits.final_over_median
+    risen = grown.slope * BLOCKS > 0.1 * scale and bool(np.all(np.diff(rebin(x, len(x) // 4)[:4]) > 0))
+    trend = grown.slope_t > limits.trend_t and grown.final_over_median > limits.final_over_median
     # Linear growth leaves the same drift at high levels as everywhere; a bounded queue turns back there.
-    return bool(risen and trend and found.drift > 0.5 * found.slope and found.drift > found.drift_se)
+    return bool(risen and trend and grown.drift > 0.5 * grown.slope and grown.drift > grown.drift_se)

@@ -142,8 +142,8 @@ def _kind(
     if not decays and shape.size(candidate.x, candidate.lag) / series.scale <= limits.amplitude_ratio:
         return "steady", f"a ripple of {period_s:.4g} s, smaller than {limits.amplitude_ratio:.0%} of the scale"
     for name, values in inputs.items():
-        if (found := outside.coherence(candidate, values, limits)) is not None:
-            return "driven", f"follows {name}, which has the same period (squared coherence {found:.2f})"
+        if (squared_coherence := outside.coherence(candidate, values, limits)) is not None:
+            return "driven", f"follows {name}, which has the same period (squared coherence {squared_coherence:.2f})"
     off = outside.echo_error(period_s, candidate, ring, limits)
     by_chance = not decays and around.cv >= limits.envelope_cv and _is_counting_noise(series, candidate, limits)
     # The period of a noisy bunch wanders further than that of a real one.
@@ -159,7 +159,7 @@ def _kind(
         return "growing", f"a cycle of {period_s:.4g} s that grows: {factor:.2g} times as large at the end as at first"
     two = tones.two_tones(candidate.x, candidate.lag)
     if two is not None:
-        a_s, b_s = (one * candidate.factor * series.step_s for one in two)
+        a_s, b_s = (length * candidate.factor * series.step_s for length in two)
         return "limit_cycle", f"two cycles at once, of {a_s:.4g} s and {b_s:.4g} s"
     if around.cv < limits.envelope_cv or candidate.keeps_phase:
         return "limit_cycle", f"an even cycle of {period_s:.4g} s that keeps its size (envelope cv {around.cv:.2f})"

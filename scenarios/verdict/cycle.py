@@ -69,7 +69,7 @@ def best_candidate(mean: Floats, high_pass: bool) -> Candidate | None:
     Coarse bins average counting noise away; fine ones resolve short periods. Among resolutions that show the peak
     equally well, the coarsest with `SAMPLES_GOOD` samples a period is taken.
     """
-    found: list[tuple[float, float, int, int, Floats, Floats]] = []
+    candidates: list[tuple[float, float, int, int, Floats, Floats]] = []
     for level in range(MOST_LEVELS):
         factor = 2**level
         if len(mean) // factor < SHORTEST:
@@ -79,13 +79,13 @@ def best_candidate(mean: Floats, high_pass: bool) -> Candidate | None:
         height, lag, tries = _dominant(acf)
         # Of a period of two or three humps each needs its samples: one that falls between bins looks lower than it is.
         if lag / tries >= SAMPLES_LEAST or (level == 0 and lag >= SHORTEST_LAG):
-            found.append((height, lag, tries, factor, x, acf))
-    if not found:
+            candidates.append((height, lag, tries, factor, x, acf))
+    if not candidates:
         return None
     # A coarse level may show a clean beat between a fast cycle and its bins; it then holds little of the movement.
-    whole = float(correlation.detrend(mean, high_pass).var())
-    score = [item[0] * (float(item[4].var()) / whole) ** 0.25 if whole > 0 else 0.0 for item in found]
-    good = [item for item, value in zip(found, score) if value >= 0.95 * max(score)]
+    variance = float(correlation.detrend(mean, high_pass).var())
+    score = [item[0] * (float(item[4].var()) / variance) ** 0.25 if variance > 0 else 0.0 for item in candidates]
+    good = [item for item, value in zip(candidates, score) if value >= 0.95 * max(score)]
     fine = [item for item in good if item[1] >= SAMPLES_GOOD]
     height, lag, tries, factor, x, acf = fine[-1] if fine else good[0]
     lags, heights = correlation.peak_train(acf, lag, floor=max(0.2, 0.25 * height))
@@ -126,9 +126,9 @@ def red_noise_p(candidate: Candidate, surrogates: int) -> float:
 
 def _lag_one(acf: Floats) -> float:
     # White counting noise lowers the autocorrelation at lag one but not its decay after it; the redder answer is kept.
-    one = acf[1]
-    decay = (acf[4] / one) ** (1 / 3) if one > 0 and acf[4] > 0 else 0.0
-    return float(np.clip(max(one, decay), 0.0, 0.9995))
+    correlation_1 = acf[1]
+    decay = (acf[4] / correlation_1) ** (1 / 3) if correlation_1 > 0 and acf[4] > 0 else 0.0
+    return float(np.clip(max(correlation_1, decay), 0.0, 0.9995))
 
 
 @lru_cache(maxsize=128)

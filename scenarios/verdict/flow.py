@@ -132,18 +132,18 @@ def worst(verdicts: Mapping[str, SignalVerdict]) -> SignalVerdict | None:
     order = {word: place for place, word in enumerate(SEVERITY)}
     return min(
         _speaking(verdicts),
-        key=lambda one: (order[one.verdict], one.signal != HEADLINE, -one.amplitude_ratio),
+        key=lambda verdict: (order[verdict.verdict], verdict.signal != HEADLINE, -verdict.amplitude_ratio),
     )
 
 
 def _speaking(verdicts: Mapping[str, SignalVerdict]) -> list[SignalVerdict]:
     # A signal that was judged only because somebody asked for it does not change the headline.
     always = {row.name for row in JUDGED}
-    usual = {name: one for name, one in verdicts.items() if name in always or _is_actuators(name)}
+    usual = {name: verdict for name, verdict in verdicts.items() if name in always or _is_actuators(name)}
     verdicts = usual or verdicts
-    factory = [one for name, one in verdicts.items() if not _is_actuators(name)]
-    moved = any(one.oscillates or one.verdict in ("unbounded", "stalled") for one in factory)
-    lost = max((one.cost["utilization_lost_ratio"] or 0.0 for one in factory), default=0.0)
+    factory = [verdict for name, verdict in verdicts.items() if not _is_actuators(name)]
+    moved = any(verdict.oscillates or verdict.verdict in ("unbounded", "stalled") for verdict in factory)
+    lost = max((verdict.cost["utilization_lost_ratio"] or 0.0 for verdict in factory), default=0.0)
     return list(verdicts.values()) if not factory or moved or lost >= COST_THAT_MATTERS_RATIO else factory
 
 
@@ -156,15 +156,15 @@ def headline(verdicts: Mapping[str, SignalVerdict], word: FlowWord) -> str:
 
     Signals that are constant do not speak unless all are; a steady pool that loses slots still tells the cost.
     """
-    one = worst(verdicts)
-    if one is None:
+    loudest = worst(verdicts)
+    if loudest is None:
         return f"undecided, {word}"
-    parts = [one.verdict.replace("_", " ")]
-    if one.verdict in ("unbounded", "stalled"):
-        parts[0] = f"{one.verdict} {one.signal}"
-    if one.period_s is not None and one.oscillates | (one.verdict == "driven"):
-        parts.append(f"period {one.period_s:.3g} s")
-    lost = one.cost["utilization_lost_ratio"]
-    if lost is not None and (one.oscillates or word == "starved"):
+    parts = [loudest.verdict.replace("_", " ")]
+    if loudest.verdict in ("unbounded", "stalled"):
+        parts[0] = f"{loudest.verdict} {loudest.signal}"
+    if loudest.period_s is not None and loudest.oscillates | (loudest.verdict == "driven"):
+        parts.append(f"period {loudest.period_s:.3g} s")
+    lost = loudest.cost["utilization_lost_ratio"]
+    if lost is not None and (loudest.oscillates or word == "starved"):
         parts.append(f"cost {100 * lost:.0f} %")
     return ", ".join([*parts, word])

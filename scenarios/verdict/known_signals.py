@@ -151,8 +151,8 @@ def _release(
 
 def _binned(kept: Floats, factor: int, dt_s: float) -> Bins:
     busy, ready, released, retired = (np.ascontiguousarray(part.T) for part in kept)
-    whole = busy.shape[1] // factor * factor
-    grouped = busy[:, :whole].reshape(len(busy), -1, factor)
+    full = busy.shape[1] // factor * factor
+    grouped = busy[:, :full].reshape(len(busy), -1, factor)
     return Bins(
         step_s=factor * dt_s,
         busy=rebin(busy, factor),

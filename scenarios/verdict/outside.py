@@ -61,10 +61,10 @@ def answers(x: Floats, load: Floats, lag: float) -> bool:
     if len(x) < 8 * order:
         return False
     y, rows = load - load.mean(), len(x) - order
-    own, other = (
+    loads_past, other = (
         np.stack([z[order - k : order - k + rows] for k in range(1, order + 1)], axis=1) for z in (y, x - x.mean())
     )
-    left = [_left(y[order:], past) for past in (own, np.concatenate([own, other], axis=1))]
+    left = [_left(y[order:], past) for past in (loads_past, np.concatenate([loads_past, other], axis=1))]
     if left[0] <= CLOCK_RATIO * float(np.sum(y**2)):
         return False
     return 1 - left[1] / left[0] > ANSWER_RATIO

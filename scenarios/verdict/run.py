@@ -194,7 +194,7 @@ def _series(
     columns = level_columns(name)
     if columns[0] not in record:
         return None
-    mean, low, high = (_filled(record[one]) for one in columns)
+    mean, low, high = (_filled(record[column]) for column in columns)
     scale = _scale(row.scale, mean, scales)
     return Series(
         name=name,

@@ -158,10 +158,10 @@ def in_several(groups: Iterable[Iterable[Iterable[Run]]]) -> SeenBlocks:
     """Return the ids that occur in more than one group of chains (such as the prompts of a conversation)."""
     edges: list[tuple[int, int]] = []
     for chains in groups:
-        own = SeenBlocks()
+        seen_blocks = SeenBlocks()
         for chain in chains:
-            own.add(chain)
-        for first, blocks in own.runs():
+            seen_blocks.add(chain)
+        for first, blocks in seen_blocks.runs():
             edges.append((first, 1))
             edges.append((first + blocks, -1))
     edges.sort()

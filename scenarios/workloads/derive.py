@@ -58,22 +58,24 @@ def _shared_cached_tokens(corpus: Corpus) -> list[list[Tokens]]:
 
     Without a shared clock, conversations follow each other in the corpus's order.
     """
-    streams = [(c, s, one) for c, talk in enumerate(corpus.conversations) for s, one in enumerate(talk.streams)]
+    streams = [(c, s, stream) for c, talk in enumerate(corpus.conversations) for s, stream in enumerate(talk.streams)]
     has_clock = all(talk.start_s is not None for talk in corpus.conversations)
-    number = np.concatenate([np.full(len(one), n) for n, (_, _, one) in enumerate(streams)])
-    ordinal = np.concatenate([np.arange(len(one)) for _, _, one in streams])
+    number = np.concatenate([np.full(len(stream), n) for n, (_, _, stream) in enumerate(streams)])
+    ordinal = np.concatenate([np.arange(len(stream)) for _, _, stream in streams])
     origins = [corpus.conversations[c].start_s or 0.0 for c, _, _ in streams]
-    starts = [np.maximum.accumulate(one.t_s) + origin for (_, _, one), origin in zip(streams, origins)]
+    starts = [np.maximum.accumulate(stream.t_s) + origin for (_, _, stream), origin in zip(streams, origins)]
     owner = np.array([c for c, _, _ in streams])[number]
     rank = np.zeros(len(number)) if has_clock else owner
     by_time = np.lexsort((ordinal, number, np.concatenate(starts), rank))
     seen = SeenBlocks()
-    out: list[list[Tokens]] = [[np.zeros(len(one), np.int64) for one in talk.streams] for talk in corpus.conversations]
+    out: list[list[Tokens]] = [
+        [np.zeros(len(stream), np.int64) for stream in talk.streams] for talk in corpus.conversations
+    ]
     for n, k in zip(number[by_time].tolist(), ordinal[by_time].tolist()):
-        c, s, one = streams[n]
-        chain = one.runs(k)
+        c, s, stream = streams[n]
+        chain = stream.runs(k)
         blocks = seen.leading_blocks(chain)
-        out[c][s][k] = min(blocks * corpus.conversations[c].block_tokens, int(one.prompt_tokens[k]))
+        out[c][s][k] = min(blocks * corpus.conversations[c].block_tokens, int(stream.prompt_tokens[k]))
         seen.add(chain)
     return out
 

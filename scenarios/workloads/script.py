@@ -94,8 +94,8 @@ def script(conversation: Conversation, *, share_prefix: bool = False, known: blo
             after[s].setdefault(k, []).append(node)
     starts = _causal_starts(conversation, gates)
     indexes = range(len(conversation.streams))
-    made = [_stream_script(conversation, s, starts[s], ends, after[s], share_prefix) for s in indexes]
-    stream_scripts = tuple(made if known is None else [_parted(one, known) for one in made])
+    scripts = [_stream_script(conversation, s, starts[s], ends, after[s], share_prefix) for s in indexes]
+    stream_scripts = tuple(scripts if known is None else [_parted(stream_script, known) for stream_script in scripts])
     return Script(
         name=conversation.name,
         block_tokens=conversation.block_tokens,

@@ -48,7 +48,7 @@ def parsed(text: str) -> FileLaw:
 
 def code_of(scenario: Scenario) -> list[str]:
     """Return the files whose code a run of this scenario imports, each once."""
-    named = [getattr(one, slot) for one in scenario.candidates for slot in ("routing", *get_args(Slot))]
+    named = [getattr(candidate, slot) for candidate in scenario.candidates for slot in ("routing", *get_args(Slot))]
     return list(dict.fromkeys(part.file for part in named if isinstance(part, FileLaw)))
 
 

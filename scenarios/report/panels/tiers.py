@@ -22,8 +22,8 @@ _COLOR_OF = {WORDS[place]: color for place, color in COLORS.items()}
 
 def timeline(runs: Sequence[Shown]) -> Panel | None:
     """Return the bytes in every tier, and the share of prompt tokens found in them, over time."""
-    own = [s for s in runs if s.run.summary.get("kv")]
-    tiers = [name for name in TIERS if any(f"kv.used_bytes.{name}_mean" in s.run.signals for s in own)]
+    with_tiers = [s for s in runs if s.run.summary.get("kv")]
+    tiers = [name for name in TIERS if any(f"kv.used_bytes.{name}_mean" in s.run.signals for s in with_tiers)]
     if not tiers:
         return None
     rows = len(tiers) + 1
@@ -32,9 +32,12 @@ def timeline(runs: Sequence[Shown]) -> Panel | None:
         height=80 + 140 * rows,
         shared_xaxes=True,
         vertical_spacing=min(0.1, 0.3 / rows),
-        subplot_titles=["prompt tokens found (%)", *(f"{TIERS[name]} (GB{_holds(own, name)})" for name in tiers)],
+        subplot_titles=[
+            "prompt tokens found (%)",
+            *(f"{TIERS[name]} (GB{_holds(with_tiers, name)})" for name in tiers),
+        ],
     )
-    for s in own:
+    for s in with_tiers:
         for trace in line_and_band(s.look, *_found(s), scale=100.0, unit="%"):
             figure.add_trace(trace, row=1, col=1)
         for row, name in enumerate(tiers, 2):
@@ -44,10 +47,10 @@ def timeline(runs: Sequence[Shown]) -> Panel | None:
                     figure.add_trace(trace, row=row, col=1)
     figure.update_yaxes(rangemode="tozero")
     figure.update_annotations(x=0, xanchor="left")
-    time_axis(figure, own, rows=rows)
+    time_axis(figure, with_tiers, rows=rows)
     return Panel(
         div="panel-kv-tiers",
-        title=f"KV tiers: {_hits(own)}",
+        title=f"KV tiers: {_hits(with_tiers)}",
         note="Found: prompt tokens supplied by any tier in each stretch of time; the rest is computed by fill workers.",
         figure=figure,
         in_time=True,
@@ -89,18 +92,18 @@ def _hits(runs: Sequence[Shown]) -> str:
 
 def flows(runs: Sequence[Shown]) -> Panel | None:
     """Return where the bytes of KV state came from and went in the window: a bar each way for every candidate."""
-    own = [s for s in runs if s.run.summary.get("kv") and s.run.summary["kv"].get("flows_bytes")]
-    if not own:
+    with_tiers = [s for s in runs if s.run.summary.get("kv") and s.run.summary["kv"].get("flows_bytes")]
+    if not with_tiers:
         return None
-    figure = frame(height=110 + 64 * len(own))
+    figure = frame(height=110 + 64 * len(with_tiers))
     bands: dict[str, dict[str, float]] = {}
-    for s in own:
+    for s in with_tiers:
         for flow in s.run.summary["kv"]["flows_bytes"]:
             if flow["bytes"] > 0.0:
-                bar, name = _band(flow, s.name if len(own) > 1 else "")
+                bar, name = _band(flow, s.name if len(with_tiers) > 1 else "")
                 values = bands.setdefault(name, {})
                 values[bar] = values.get(bar, 0.0) + flow["bytes"] * 1e-12
-    bars = [f"{s.name if len(own) > 1 else ''}{way}" for s in reversed(own) for way in (LEFT, GOT)]
+    bars = [f"{s.name if len(with_tiers) > 1 else ''}{way}" for s in reversed(with_tiers) for way in (LEFT, GOT)]
     for name, values in bands.items():
         place = name.removeprefix("read from ").removeprefix("to ")
         figure.add_trace(
@@ -119,7 +122,7 @@ def flows(runs: Sequence[Shown]) -> Panel | None:
     figure.update_xaxes(title_text="TB")
     return Panel(
         div="panel-kv-flows",
-        title=f"Bytes of KV state: {_moved(own)}",
+        title=f"Bytes of KV state: {_moved(with_tiers)}",
         note="Got: what accelerators computed or read. Left: what became of it, tier by tier, until it was discarded.",
         figure=figure,
         group=GROUP,

@@ -52,8 +52,8 @@ def _on_engines(scenario: ScenarioContents) -> Found:
         if candidate.batching.kind != "hold":
             yield f"{place}.batching", f"an engine's batch is its own; {CLUSTER}"
         for part in ("reconfigure", "ready"):
-            if (own := getattr(candidate, part)) is not None:
-                yield from _stated(f"{place}.{part}", own, "an engine is as it is")
+            if (stated := getattr(candidate, part)) is not None:
+                yield from _stated(f"{place}.{part}", stated, "an engine is as it is")
 
 
 def _on_theory(candidate: Candidate, kind: str) -> Found:

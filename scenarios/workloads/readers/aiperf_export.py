@@ -46,8 +46,8 @@ def read(path: Path, options: ReadOptions) -> Corpus:
         except Skip:
             continue
     first_s = min((row.t_s or 0.0 for row in listed), default=0.0)
-    for one in listed:
-        one.t_s = (one.t_s or 0.0) - first_s
+    for record in listed:
+        record.t_s = (record.t_s or 0.0) - first_s
     return corpus_of(listed, path, FORMAT, repairs)
 
 

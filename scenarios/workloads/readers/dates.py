@@ -50,10 +50,10 @@ def seconds_of(column: Sequence[object], unit_s: float, places: Sequence[str]) -
     year = parts[3].where(parts[3].str.len() == 4, "20" + parts[3])
     day_first = _parsed(year + "-" + parts[2] + "-" + parts[0] + parts[4])
     month_first = _parsed(year + "-" + parts[0] + "-" + parts[2] + parts[4])
-    readings = [one for one in (month_first, day_first) if not one.isna().any()]
-    since = [one - one.iloc[0] for one in readings]
+    readings = [reading for reading in (month_first, day_first) if not reading.isna().any()]
+    since = [reading - reading.iloc[0] for reading in readings]
     if len(readings) == 2 and not since[0].equals(since[1]):  # where intervals agree, either reading will do
-        readings = [one for one in readings if one.is_monotonic_increasing]
+        readings = [reading for reading in readings if reading.is_monotonic_increasing]
         if len(readings) != 1:
             raise UserError(
                 f"{places[0]}: {texts[0]!r}: day first or month first? Both are possible in the whole column; "

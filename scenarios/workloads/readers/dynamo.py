@@ -39,7 +39,11 @@ def mismatch(sample: Sample) -> str:
 def _record(row: dict[str, Any]) -> dict[str, Any]:
     """Return the record of a row, unwrapped."""
     inner = (row.get(key) for key in WRAPPERS)
-    return row if "schema" in row else next((one for one in inner if isinstance(one, dict) and "schema" in one), row)
+    return (
+        row
+        if "schema" in row
+        else next((table for table in inner if isinstance(table, dict) and "schema" in table), row)
+    )
 
 
 def read(path: Path, options: ReadOptions) -> Corpus:
@@ -71,9 +75,9 @@ def read(path: Path, options: ReadOptions) -> Corpus:
             parents[requests[-1].session] = parent
     ids.check(path)
     first_s = min((request.t_s or 0.0 for request in requests), default=0.0)
-    for one in requests:
-        one.t_s = (one.t_s or 0.0) - first_s
-    requests.sort(key=lambda one: one.t_s or 0.0)
+    for parsed in requests:
+        parsed.t_s = (parsed.t_s or 0.0) - first_s
+    requests.sort(key=lambda request: request.t_s or 0.0)
     if not any(one.session for one in requests):
         return _independent(requests, path, ids.block_tokens, repairs)
     if not all(one.session for one in requests):
@@ -122,9 +126,9 @@ def _link(requests: list[Request], parents: dict[str, str]) -> None:
             request.after = [before.name]
     for child, parent in parents.items():
         inner, outer = sessions[child], sessions.get(parent, [])
-        start_s, end_s = inner[0].t_s or 0.0, max(_end_s(one) for one in inner)
-        spawning = [one for one in outer if _end_s(one) <= start_s + TOLERANCE_S]
-        joining = [one for one in outer if (one.t_s or 0.0) >= end_s - TOLERANCE_S]
+        start_s, end_s = inner[0].t_s or 0.0, max(_end_s(spawned) for spawned in inner)
+        spawning = [spawned for spawned in outer if _end_s(spawned) <= start_s + TOLERANCE_S]
+        joining = [spawned for spawned in outer if (spawned.t_s or 0.0) >= end_s - TOLERANCE_S]
         if spawning:
             inner[0].after.append(spawning[-1].name)
         if joining:
@@ -137,12 +141,12 @@ def _end_s(request: Request) -> float:
 
 def _independent(requests: list[Request], path: Path, block_tokens: int, repairs: Repairs) -> Corpus:
     stream = StreamBuilder("", "independent")
-    for one in requests:
+    for request in requests:
         stream.add(
-            t_s=one.t_s or 0.0,
-            prompt_tokens=one.prompt_tokens,
-            output_tokens=one.output_tokens,
-            service_s=one.service_s,
-            runs=one.runs,
+            t_s=request.t_s or 0.0,
+            prompt_tokens=request.prompt_tokens,
+            output_tokens=request.output_tokens,
+            service_s=request.service_s,
+            runs=request.runs,
         )
     return rows.independent_rows(path, FORMAT, stream, repairs, block_tokens=block_tokens, scope="global")

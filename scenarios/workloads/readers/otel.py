@@ -63,10 +63,10 @@ class _Spans:
         repairs = self.repairs
         attributes = _attributes(span)
         trace = span.get("traceId") or span.get("trace_id") or _context(span).get("trace_id")
-        own = span.get("spanId") or span.get("span_id") or _context(span).get("span_id")
+        span_id = span.get("spanId") or span.get("span_id") or _context(span).get("span_id")
         parent = span.get("parentSpanId") or span.get("parent_span_id") or span.get("parent_id")
         self.number += 1
-        name = f"{trace}/{own}" if own else f"{at}#{self.number}"
+        name = f"{trace}/{span_id}" if span_id else f"{at}#{self.number}"
         if parent:
             self.parents[name] = f"{trace}/{parent}"
         if INPUT not in attributes:
@@ -75,7 +75,7 @@ class _Spans:
         if attributes.get("gen_ai.operation.name") in SUMS:
             repairs.note("span that sums up others", at, "skipped: its tokens are those of the calls below it")
             return
-        if own and name in self.calls:
+        if span_id and name in self.calls:
             repairs.note("span exported twice", at, "the second is left out")
             return
         if OUTPUT not in attributes and _failed(span, attributes):

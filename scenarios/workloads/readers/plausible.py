@@ -76,19 +76,19 @@ def _odd_rate(corpus: Corpus, stamps: NDArray[np.float64]) -> str:
         return ""
     streams = [stream for conversation in corpus.conversations for stream in conversation.streams if len(stream)]
     rate_per_s = rows / span_s if span_s > 0.0 else float("inf")
-    said = f"{rows} requests in {span_s:.6g} s are {rate_per_s:.4g} per second"
+    sentence = f"{rows} requests in {span_s:.6g} s are {rate_per_s:.4g} per second"
     longest_tokens = max(int(stream.output_tokens.max()) for stream in streams)
     if rows >= FEWEST_ROWS and not SLOWEST_PER_S <= rate_per_s <= FASTEST_PER_S:
-        return said
+        return sentence
     if span_s < longest_tokens * FASTEST_TOKEN_S:
-        return f"{said}, and over before its longest answer, {longest_tokens} tokens, could be"
+        return f"{sentence}, and over before its longest answer, {longest_tokens} tokens, could be"
     prompt_tokens = sum(int(stream.prompt_tokens.sum()) for stream in streams)
     if rows >= FEWEST_ROWS and prompt_tokens > MOST_PROMPT_TOKENS_PER_S * span_s:
-        return f"{said} with {prompt_tokens / span_s:.3g} prompt tokens per second"
+        return f"{sentence} with {prompt_tokens / span_s:.3g} prompt tokens per second"
     milliseconds = np.abs(stamps) * 1e3
     with_decimals = float((np.abs(milliseconds - np.round(milliseconds)) > 1e-4).mean())
     if corpus.format in MILLISECONDS and with_decimals > 0.5 and rate_per_s > FASTEST_WITH_DECIMALS_PER_S:
-        return f"{said}, and the stamps have decimals where integer milliseconds are usual"
+        return f"{sentence}, and the stamps have decimals where integer milliseconds are usual"
     return ""
 
 

@@ -67,8 +67,8 @@ def read(path: Path, options: ReadOptions) -> Corpus:
             name = fields.name(row, "session_id") or fields.name(row, "id")
             if name is None:
                 raise repairs.rejection("session_id missing", f"{at}: session_id", "missing; a name was expected")
-            found = _round(row, at, moments, repairs) if by_row else _replay_row(row, at, unit_s, repairs)
-            sessions.setdefault(name, []).append(found)
+            request = _round(row, at, moments, repairs) if by_row else _replay_row(row, at, unit_s, repairs)
+            sessions.setdefault(name, []).append(request)
         except Skip:
             continue
     beyond_tokens = 0
@@ -88,16 +88,16 @@ def _in_order(rounds: list[_Round], repairs: Repairs) -> list[_Round]:
     """Return a session's rounds by their numbers; one that stands below a later one is a defect."""
     kept: list[_Round] = []
     latest = float("-inf")
-    for one in rounds:
-        if one.index < latest:
-            problem = f"round {one.index:g} after round {latest:g} of its session"
+    for round_ in rounds:
+        if round_.index < latest:
+            problem = f"round {round_.index:g} after round {latest:g} of its session"
             try:
-                repairs.repair("time going backwards", one.at, problem, "sorted by round")
+                repairs.repair("time going backwards", round_.at, problem, "sorted by round")
             except Skip:
                 continue
-        latest = max(latest, one.index)
-        kept.append(one)
-    return sorted(kept, key=lambda one: one.index)
+        latest = max(latest, round_.index)
+        kept.append(round_)
+    return sorted(kept, key=lambda round_: round_.index)
 
 
 def _laid_out(name: str, rounds: list[_Round], chain: StatedPrefix, repairs: Repairs) -> Conversation:
@@ -105,19 +105,19 @@ def _laid_out(name: str, rounds: list[_Round], chain: StatedPrefix, repairs: Rep
     stream = StreamBuilder("", "root")
     stream.system_tokens = rounds[0].prefix_tokens
     end_s, wait_s = 0.0, 0.0
-    for k, one in enumerate(rounds):
+    for k, round_ in enumerate(rounds):
         if k:
             if rounds[k - 1].wait_after_s is None:
-                repairs.note("tool wait absent", one.at, "taken as 0 s")
+                repairs.note("tool wait absent", round_.at, "taken as 0 s")
             wait_s = rounds[k - 1].wait_after_s or 0.0
         stream.add(
             t_s=end_s + wait_s,
-            prompt_tokens=one.prompt_tokens,
-            output_tokens=one.output_tokens,
+            prompt_tokens=round_.prompt_tokens,
+            output_tokens=round_.output_tokens,
             think_s=wait_s,
-            runs=chain.extend(one.prompt_tokens, one.prefix_tokens),
+            runs=chain.extend(round_.prompt_tokens, round_.prefix_tokens),
         )
-        end_s += wait_s + float(assumed_service_s(np.array([one.output_tokens]))[0])
+        end_s += wait_s + float(assumed_service_s(np.array([round_.output_tokens]))[0])
     return Conversation(name=name, block_tokens=1, streams=(stream.build(),), start_s=rounds[0].arrival_s)
 
 
@@ -125,22 +125,22 @@ def _timed(name: str, rounds: list[_Round], chain: StatedPrefix, repairs: Repair
     """Return a session of recorded rounds; one that starts before the last one has ended waits 0 s."""
     stream = StreamBuilder("", "root")
     stream.system_tokens = rounds[0].prefix_tokens
-    spans = [one.span_s or (0.0, 0.0) for one in rounds]
+    spans = [round_.span_s or (0.0, 0.0) for round_ in rounds]
     origin_s = spans[0][0]
     end_s = latest_s = origin_s
-    for one, (start_s, stop_s) in zip(rounds, spans):
+    for round_, (start_s, stop_s) in zip(rounds, spans):
         if start_s < end_s:
-            repairs.note("round starts before the last one ended", one.at, "the wait is taken as 0 s")
+            repairs.note("round starts before the last one ended", round_.at, "the wait is taken as 0 s")
         latest_s = max(latest_s, start_s)
         stream.add(
             t_s=latest_s - origin_s,
-            prompt_tokens=one.prompt_tokens,
-            output_tokens=one.output_tokens,
+            prompt_tokens=round_.prompt_tokens,
+            output_tokens=round_.output_tokens,
             think_s=max(0.0, start_s - end_s),
             service_s=stop_s - start_s,
-            runs=chain.extend(one.prompt_tokens, one.prefix_tokens),
-            starter=STARTERS.index(one.starter),
-            stop=STOPS.index(one.stop),
+            runs=chain.extend(round_.prompt_tokens, round_.prefix_tokens),
+            starter=STARTERS.index(round_.starter),
+            stop=STOPS.index(round_.stop),
         )
         end_s = stop_s
     return Conversation(name=name, block_tokens=1, streams=(stream.build(),), start_s=origin_s)

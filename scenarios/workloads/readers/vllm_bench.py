@@ -45,8 +45,8 @@ def read(path: Path, options: ReadOptions) -> Corpus:
             except Skip:
                 continue
     starts = [row.t_s for row in listed if row.t_s is not None]
-    for one in listed:
-        one.t_s = None if one.t_s is None else one.t_s - min(starts)
+    for record in listed:
+        record.t_s = None if record.t_s is None else record.t_s - min(starts)
     return corpus_of(listed, path, FORMAT, repairs)
 
 

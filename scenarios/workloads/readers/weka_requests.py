@@ -108,12 +108,12 @@ def first_stamp_s(requests: list[Any], at: str, repairs: Repairs, options: ReadO
     return float(first) * options.unit_s(1.0)
 
 
-def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def _same(request: dict[str, Any], other: dict[str, Any]) -> bool:
     """Return whether two requests have the same prompt; long lines hold their ids as arrays."""
-    ids, others = one.get("hash_ids"), other.get("hash_ids")
+    ids, others = request.get("hash_ids"), other.get("hash_ids")
     if isinstance(ids, np.ndarray) and isinstance(others, np.ndarray):
-        return one.get("in") == other.get("in") and np.array_equal(ids, others)
-    return one.get("in") == other.get("in") and type(ids) is type(others) and bool(ids == others)
+        return request.get("in") == other.get("in") and np.array_equal(ids, others)
+    return request.get("in") == other.get("in") and type(ids) is type(others) and bool(ids == others)
 
 
 def without_doubles(requests: list[Any], at: str, repairs: Repairs, drop: bool) -> list[Any]:

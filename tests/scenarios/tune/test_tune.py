@@ -47,7 +47,7 @@ def fluid(tmp_path: Path) -> str:
 def test_the_forms_of_a_parameter() -> None:
     assert parse_parameter("a.b=0.1:10:log") == Parameter(path="a.b", low=0.1, high=10.0, log=True)
     assert parse_parameter("a.b=1.0:3") == Parameter(path="a.b", low=1.0, high=3.0)
-    assert parse_parameter("a.b=1:30").whole
+    assert parse_parameter("a.b=1:30").integer
 
 
 @pytest.mark.parametrize(

@@ -109,13 +109,13 @@ def emptied(sample: Sample, fault: TelemetryFaultSpec) -> Sample:
         return sample
     rest = 1.0 - fault.share
     used = pool.kv_used_tokens
-    lying = pool._replace(
+    reported = pool._replace(
         busy_slots=round(pool.busy_slots * rest),
         queued_turns=round(pool.queued_turns * rest),
         queued_tokens=round(pool.queued_tokens * rest),
         kv_used_tokens=None if used is None else round(used * rest),
     )
-    return sample._replace(plant=sample.plant._replace(pools={**sample.plant.pools, pool.configuration: lying}))
+    return sample._replace(plant=sample.plant._replace(pools={**sample.plant.pools, pool.configuration: reported}))
 
 
 def take_sample(now_s: float, ledger: Ledger, slots: int, oldest_s: float | None, plant: PlantReading) -> Sample:

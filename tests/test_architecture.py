@@ -13,6 +13,7 @@ from scenarios.catalogue.signals import ALL
 from tests.paths import ROOT
 from tests.source_trees import (
     PACKAGES,
+    bound_names,
     circles,
     import_graph,
     imports,
@@ -99,13 +100,13 @@ def test_imports_point_down_inside_scenarios() -> None:
         parts = path.relative_to(ROOT).with_suffix("").parts
         if parts[0] != "scenarios" or parts[1] in ("__init__", "__main__"):
             continue
-        own = layer_of(parts[1])
-        assert own is not None, f"{path.relative_to(ROOT)}: no layer is written for this room"
+        own_layer = layer_of(parts[1])
+        assert own_layer is not None, f"{path.relative_to(ROOT)}: no layer is written for this room"
         for name in imports(tree):
             target = name.split(".")
             if target[0] == "scenarios" and len(target) > 1 and target[1] != parts[1]:
                 other = layer_of(target[1])
-                if other is not None and other <= own and target[1] != parts[1]:
+                if other is not None and other <= own_layer and target[1] != parts[1]:
                     wrong.append(f"{path.relative_to(ROOT)} imports {name}")
     assert wrong == []
 
@@ -230,9 +231,9 @@ def lists_of_names(tree: ast.Module, names: set[str], length: int) -> Iterator[t
     """Yield the displays (tuples, lists, sets, dicts by key) that hold so many of the names."""
     for node in ast.walk(tree):
         items = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", [])
-        found = [one.value for one in items if isinstance(one, ast.Constant) and one.value in names]
-        if len(found) >= length:
-            yield node.lineno, found
+        named = [item.value for item in items if isinstance(item, ast.Constant) and item.value in names]
+        if len(named) >= length:
+            yield node.lineno, named
 
 
 # These name fields of messages and of turns under way, which some signals and columns share.
@@ -247,5 +248,23 @@ def test_signals_and_turn_columns_stand_in_one_catalogue() -> None:
         name = path.relative_to(ROOT).as_posix()
         if name not in NAMES_OF_FIELDS:
             lists = [*lists_of_names(tree, signals, 3), *lists_of_names(tree, columns, 5)]
-            wrong += [f"{name}:{line} lists {found}; take them from orchestrator/catalogue.py" for line, found in lists]
+            wrong += [f"{name}:{line} lists {named}; take them from orchestrator/catalogue.py" for line, named in lists]
     assert wrong == []
+
+
+# A variable of such a name says nothing of what it holds, a function nothing of what it returns.
+SAY_NOTHING = {"found", "own", "one", "made", "told", "said", "whole", "lying", "bear", "conceive"}
+
+
+def test_names_say_what_they_hold() -> None:
+    files = [
+        *trees(),
+        *((path, ast.parse(path.read_text(encoding="utf-8"))) for path in (ROOT / "tests").rglob("*.py")),
+    ]
+    vague = [
+        f"{path.relative_to(ROOT)}:{line} {name}"
+        for path, tree in files
+        for line, name in bound_names(tree)
+        if name.strip("_") in SAY_NOTHING
+    ]
+    assert vague == []

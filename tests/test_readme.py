@@ -61,7 +61,7 @@ def test_no_document_help_text_or_notebook_cites_by_a_bare_label() -> None:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         texts[path.name] = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
     labels = {name: re.findall(r"(?<![-\w/])[AEM]\d{1,2}(?![\w.-])", text) for name, text in texts.items()}
-    assert {name: found for name, found in labels.items() if found} == {}
+    assert {name: hits for name, hits in labels.items() if hits} == {}
 
 
 def test_the_readme_shows_output_for_each_of_its_questions() -> None:

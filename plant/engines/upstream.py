@@ -89,12 +89,12 @@ class Upstream:
                     raise ConnectionError(f"{self.spec.url} answers {status}")
                 kind = answer.headers.get("content-type", "application/json")
                 if status >= 400 or not kind.startswith("text/event-stream"):
-                    return await self._whole(exchange, answer, kind)
+                    return await self._completed(exchange, answer, kind)
                 return await self._stream(exchange, answer, kind, first_content)
         except httpx.HTTPError as error:
             raise ConnectionError(f"{self.spec.url}: {type(error).__name__}: {error}") from error
 
-    async def _whole(self, exchange: Exchange, answer: httpx.Response, kind: str) -> Outcome:
+    async def _completed(self, exchange: Exchange, answer: httpx.Response, kind: str) -> Outcome:
         content = await answer.aread()
         exchange.begin(answer.status_code, kind)
         await exchange.feed(content)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from abc import ABC, abstractmethod
 from math import fsum
 from typing import Any, Protocol
 
@@ -61,7 +62,7 @@ class Flow:
         self.owner = owner
 
 
-class Link:
+class Link(ABC):
     """The flows on a link and what it has carried, whether it calls at the end of a flow or predicts it.
 
     Parameters
@@ -90,21 +91,21 @@ class Link:
         self.live = 0
         self.moved_bytes = 0.0
 
+    @abstractmethod
     def enter(self, size_bytes: float, owner: FlowOwner, now: float) -> Flow:
         """Add a flow now; its `end_s` is its earliest end, or inf where the link will call `owner.passed`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def predict_s(self, flow: Flow, now: float) -> float:
         """Return when a flow ends if nobody joins (no earlier if somebody does), or ended; inf: not known."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _bring_up(self, now: float) -> None:
         """Bring V up to date."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _sped_up(self, now: float) -> None:
         """Flows may end earlier from now on: one has left, or the rate has changed."""
-        raise NotImplementedError
 
     def leave(self, flow: Flow) -> None:
         """Take a flow off; its share goes to the others at once. Harmless after its end."""

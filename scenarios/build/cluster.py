@@ -70,7 +70,9 @@ def _configuration(name: str, table: Configuration) -> ConfigurationSpec:
         settings["slots"] = 1
     if isinstance(table.times, MoeTimes):
         worker = _moe_worker(name, table.times)
-        settings |= {key: value for key, value in _made(worker, settings).items() if key not in table.model_fields_set}
+        settings |= {
+            key: value for key, value in _fixed_by_model(worker, settings).items() if key not in table.model_fields_set
+        }
         return ConfigurationSpec(name=ConfigurationName(name), times=_charged(table, worker.times), **settings)
     if isinstance(table.times, TableTimes):
         measured = _measured_times(name, table.times, table.role, settings["slots"])
@@ -98,7 +100,7 @@ def _moe_worker(name: str, times: MoeTimes) -> MoeWorker:
         raise UserError(f"plant.configurations.{name}.{error}") from error
 
 
-def _made(worker: MoeWorker, settings: dict[str, Any]) -> dict[str, float]:  # Any: fields of several types
+def _fixed_by_model(worker: MoeWorker, settings: dict[str, Any]) -> dict[str, float]:  # Any: fields of several types
     """Return what a model on its placement fixes of a configuration, unless the table says otherwise."""
     return {
         "gpus": worker.gpus,

@@ -134,19 +134,21 @@ class Probe:
     """
 
     def __init__(self, orchestrator: Orchestrator, strict: bool, short: bool) -> None:
-        self._one, self._strict, self._short = orchestrator, strict, short
+        self._orchestrator, self._strict, self._short = orchestrator, strict, short
         plant = orchestrator.plant
         self._cluster = plant if isinstance(plant, Cluster) else None
         self._ended, self._progress_s = -1, 0.0
 
     def look(self, now_s: float) -> None:
         """Raise unless every law of the instant holds."""
-        self._one.ledger.check()
-        workers = list(self._one.registry.workers.values())
+        self._orchestrator.ledger.check()
+        workers = list(self._orchestrator.registry.workers.values())
         active = [worker for worker in workers if worker.active]
         slots = sum(worker.slots or 0 for worker in active if worker.info.role in DECODES)
-        if slots != self._one.slots():
-            raise _Violated("slots", f"{self._one.slots()} slots at {now_s:g} s, but active workers have {slots}")
+        if slots != self._orchestrator.slots():
+            raise _Violated(
+                "slots", f"{self._orchestrator.slots()} slots at {now_s:g} s, but active workers have {slots}"
+            )
         for worker in workers:
             if worker.load_turns < 0 or worker.inside < 0 or worker.load_tokens < 0:
                 raise _Violated("slots", f"worker {worker.id} holds {worker.load_turns} turns at {now_s:g} s")
@@ -158,14 +160,16 @@ class Probe:
                 raise _Violated("idle", f"{waiting} turns in line at {now_s:g} s beside open worker {free.id}")
         if self._cluster is not None:
             self._look_at(self._cluster, now_s)
-        ended = self._one.ledger.retired + sum(self._one.ledger.failed.values())
+        ended = self._orchestrator.ledger.retired + sum(self._orchestrator.ledger.failed.values())
         roles = {worker.info.role for worker in active}
         serves = bool(roles & set(FILLS)) and bool(roles & set(DECODES))
-        if ended != self._ended or not serves or not self._one.ledger.in_flight.value:
+        if ended != self._ended or not serves or not self._orchestrator.ledger.in_flight.value:
             self._ended, self._progress_s = ended, now_s
 
     def _look_at(self, cluster: Cluster, now_s: float) -> None:
-        if sum(pool.active + pool.pending for pool in cluster.pools.values()) > len(self._one.registry.workers):
+        if sum(pool.active + pool.pending for pool in cluster.pools.values()) > len(
+            self._orchestrator.registry.workers
+        ):
             raise _Violated("slots", f"the pools have more workers at {now_s:g} s than there are")
         for name, pool in cluster.pools.items():
             if pool.busy_slots < 0 or pool.queued_turns < 0 or pool.queued_tokens < 0 or pool.pending < 0:
@@ -185,7 +189,9 @@ class Probe:
         """Raise where turns in flight made no progress although there were workers."""
         quiet_s = horizon_s - self._progress_s
         if self._short and quiet_s > QUIET_RATIO * horizon_s:
-            raise _Violated("starved", f"{self._one.ledger.equation()}: nothing ended for the last {quiet_s:g} s")
+            raise _Violated(
+                "starved", f"{self._orchestrator.ledger.equation()}: nothing ended for the last {quiet_s:g} s"
+            )
 
 
 def _check_record(scenario: Scenario, data: RunData, summary: Any) -> None:  # Any: the summary's JSON

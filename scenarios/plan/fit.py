@@ -113,10 +113,10 @@ def read_requests(path: Path, columns: Mapping[str, str], unit_s: float = 1.0) -
     requests[times] *= unit_s
     if "first" not in requests:
         requests["first"] = requests["arrived"] + requests["ttft"]
-    return _whole(requests, file)
+    return _decoded(requests, file)
 
 
-def _whole(requests: pd.DataFrame, file: Path) -> pd.DataFrame:
+def _decoded(requests: pd.DataFrame, file: Path) -> pd.DataFrame:
     """Fill in what may be left out, and keep requests that decoded."""
     requests = requests.copy()
     for name, value in (("cached", 0.0), ("worker", 0.0)):

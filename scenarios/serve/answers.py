@@ -104,7 +104,7 @@ class Answers:
         if ask.stream:
             await self._stream(ask, reply, form, headers, send)
         else:
-            await self._whole(reply, form, send)
+            await self._in_one_reply(reply, form, send)
         if reply.outcome == RETIRED:
             self.latencies.turn_s.observe(clock.now() - arrived_s)
 
@@ -134,7 +134,7 @@ class Answers:
         elif reply.outcome != GONE:
             await send(part(error_event(reply.outcome, f"the turn ended: {reply.outcome}"), more=False))
 
-    async def _whole(self, reply: Reply, form: Format, send: Send) -> None:
+    async def _in_one_reply(self, reply: Reply, form: Format, send: Send) -> None:
         while not reply.outcome:
             await reply.changed()
         if reply.outcome == RETIRED:

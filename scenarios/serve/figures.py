@@ -100,7 +100,7 @@ class Figures(Collector):
         """Yield every family."""
         reading = self._orchestrator.plant.read()
         yield from self._as_vllm(tuple(reading.pools.values()))
-        yield from self._own()
+        yield from self._as_steadyflow()
         workers = GaugeMetricFamily("steadyflow_active_workers", "Workers that serve", labels=["configuration"])
         busy = GaugeMetricFamily("steadyflow_busy_slots", "Slots in use", labels=["configuration"])
         for name, pool in reading.pools.items():
@@ -152,7 +152,7 @@ class Figures(Collector):
         yield latencies.token_s.family("vllm:inter_token_latency_seconds", "Seconds between tokens", self._model)
         yield latencies.turn_s.family("vllm:e2e_request_latency_seconds", "Seconds to the last token", self._model)
 
-    def _own(self) -> Iterator[Families]:
+    def _as_steadyflow(self) -> Iterator[Families]:
         orchestrator = self._orchestrator
         ledger = orchestrator.ledger
         slots = orchestrator.slots()

@@ -54,12 +54,12 @@ def judge_signal(
     """
     plain = _without_a_cycle(series, limits)
     if plain is not None:
-        return _said(series, plain[0], plain[1], cost=cost, amplitude=plain[2])
+        return _without_cycle(series, plain[0], plain[1], cost=cost, amplitude=plain[2])
     candidate, p_value = _search(series, limits)
     if candidate is None or not _stands(candidate, p_value, series, limits):
         chatter = _chatter(series, limits)
         if chatter is not None:
-            return _said(series, "undecided", _chatter_words(chatter), cost=cost, amplitude=chatter)
+            return _without_cycle(series, "undecided", _chatter_words(chatter), cost=cost, amplitude=chatter)
         return _no_cycle(series, candidate, p_value, inputs or {}, cost, limits)
     ring = outside.Ring(transit_s=transit_s, admissions=admissions, retirements=retirements)
     word, reason = _kind(series, candidate, inputs or {}, ring, limits)
@@ -201,14 +201,14 @@ def _no_cycle(
     if hunts is not None and not any(outside.follows(series.mean, values) for values in inputs.values()):
         span_s = len(series.mean) * series.step_s
         text = f"{hunts.reversals} irregular reversals in {span_s:.4g} s, of {hunts.size_ratio:.0%} of the scale"
-        return _said(series, "hunting", text, cost=cost, amplitude=hunts.size_ratio / 2)
+        return _without_cycle(series, "hunting", text, cost=cost, amplitude=hunts.size_ratio / 2)
     reason = "no peak in the autocorrelation stands out of red noise with an amplitude that matters"
     if candidate is None:
-        return _said(series, "steady", reason, cost=cost, amplitude=float(np.std(series.mean)) / series.scale)
+        return _without_cycle(series, "steady", reason, cost=cost, amplitude=float(np.std(series.mean)) / series.scale)
     return _with_cycle(series, candidate, p_value, "steady", reason, cost, limits)
 
 
-def _said(series: Series, word: Word, reason: str, *, cost: Cost | None, amplitude: float) -> SignalVerdict:
+def _without_cycle(series: Series, word: Word, reason: str, *, cost: Cost | None, amplitude: float) -> SignalVerdict:
     return SignalVerdict(
         signal=series.name, verdict=word, reason=reason, amplitude_ratio=amplitude, cost=(cost or NO_COST).copy()
     )

@@ -63,13 +63,13 @@ def turn_s(spec: ConfigurationSpec, workers: int, rate_per_s: float, prompt: int
     async def main(clock: VirtualClock) -> float:
         turns = Turns()
         plant = cluster(clock, turns.hidden, (spec, workers))
-        made = [turns.make(prompt, output) for output in outputs]
+        made_turns = [turns.make(prompt, output) for output in outputs]
 
         def decode(i: int) -> None:
-            plant.decode(WorkerId(i % workers), made[i], Staged(ANY, 0.0))
+            plant.decode(WorkerId(i % workers), made_turns[i], Staged(ANY, 0.0))
 
         def fill(i: int) -> None:
-            plant.fill(WorkerId(i % workers), made[i], ANY).add_done_callback(lambda _: decode(i))
+            plant.fill(WorkerId(i % workers), made_turns[i], ANY).add_done_callback(lambda _: decode(i))
 
         for i, when in enumerate(at):
             clock.at(when, fill if spec.role is Role.AGGREGATED else decode, i)
@@ -86,22 +86,22 @@ def test_a_decode_worker_costs_forty_plain_events_a_turn_at_most(benchmark: Benc
     spec = configuration("d", Role.DECODE, slots=64, kv_capacity_tokens=200_000)
     rate = 0.8 * 4 * 64 / TIMES.step_s(64, 64_000) / 300
 
-    def one() -> float:
+    def cost_s() -> float:
         return turn_s(spec, 4, rate, 1000, 300.0)
 
-    benchmark(one)
-    assert in_events(one) < 40.0
+    benchmark(cost_s)
+    assert in_events(cost_s) < 40.0
 
 
 @pytest.mark.slow
 def test_an_aggregated_worker_costs_seventy_plain_events_a_turn_at_most(benchmark: BenchmarkFixture) -> None:
     spec = configuration("b", Role.AGGREGATED, slots=64, kv_capacity_tokens=400_000, chunk_tokens=2048)
 
-    def one() -> float:
+    def cost_s() -> float:
         return turn_s(spec, 16, 40.0, 1024, 127.0)
 
-    benchmark(one)
-    assert in_events(one) < 70.0
+    benchmark(cost_s)
+    assert in_events(cost_s) < 70.0
 
 
 @pytest.mark.slow
@@ -111,7 +111,7 @@ def test_joining_and_leaving_a_link_costs_a_dozen_plain_events_however_many_shar
 ) -> None:
     sizes = np.random.default_rng(2).exponential(1.0, 4096).tolist()
 
-    def one() -> float:
+    def cost_s() -> float:
         async def main(clock: VirtualClock) -> float:
             link, ended = SharedLink(clock, 1.0), 0
 
@@ -129,8 +129,8 @@ def test_joining_and_leaving_a_link_costs_a_dozen_plain_events_however_many_shar
 
         return run_virtual(main)
 
-    benchmark(one)
-    assert in_events(one) < 12.0
+    benchmark(cost_s)
+    assert in_events(cost_s) < 12.0
 
 
 @pytest.mark.slow

@@ -69,17 +69,17 @@ def test_a_turn_costs_the_engine_no_more_than_its_bound(
 ) -> None:
     enabled = not benchmark.disabled
     scenario = shortened(name, horizon_s if enabled else 0.06 * horizon_s)
-    found: list[tuple[float, float, float]] = []
+    cost_pairs: list[tuple[float, float, float]] = []
 
     def once() -> None:
         # Unit before and after: what else the machine does falls on both alike.
         before_s = heap_event_s() if enabled else 1.0
         spent_s = turn_s(scenario, candidate)
         unit_s = min(before_s, heap_event_s()) if enabled else 1.0
-        found.append((spent_s / unit_s, spent_s, unit_s))
+        cost_pairs.append((spent_s / unit_s, spent_s, unit_s))
 
     benchmark.pedantic(once, rounds=4 if enabled else 1, iterations=1)
-    events, spent_s, unit_s = min(found)
+    events, spent_s, unit_s = min(cost_pairs)
     benchmark.extra_info |= {
         "heap_events_per_turn": round(events, 1),
         "turn_us": round(1e6 * spent_s, 2),
@@ -105,12 +105,12 @@ def test_ten_thousand_workers_cost_at_most_twice_a_hundred_a_turn(benchmark: Ben
     enabled = not benchmark.disabled
     few = with_workers(100, 20_000 if enabled else 500)
     many = with_workers(10_000, 60_000) if enabled else with_workers(200, 500)
-    found: list[float] = []
+    ratios: list[float] = []
 
     def once() -> None:
-        found.append(turn_s(many, "paced_wip") / turn_s(few, "paced_wip"))
+        ratios.append(turn_s(many, "paced_wip") / turn_s(few, "paced_wip"))
 
     benchmark.pedantic(once, rounds=2 if enabled else 1, iterations=1)
-    benchmark.extra_info["cost_ratio"] = round(min(found), 2)
+    benchmark.extra_info["cost_ratio"] = round(min(ratios), 2)
     if enabled:
-        assert min(found) <= 2.0, found
+        assert min(ratios) <= 2.0, ratios

@@ -173,17 +173,17 @@ class World:
         self.plant = Troubled(
             clock, hidden_turns, slots=slots, dead_time_s=dead_time_s, residence=residence, troubles=troubles or {}
         )
-        made = OrchestratorSpec(
+        orchestrator_spec = OrchestratorSpec(
             seed=1, horizon_s=horizon_s, classes=classes, admission=door or AdmissionLimits(), **spec
         )
-        self.made = Orchestrator(
-            clock, made, self.plant, self.source, laws or {}, [LeastLoaded()], [LeastLoaded()], self.sink
+        self.orchestrator = Orchestrator(
+            clock, orchestrator_spec, self.plant, self.source, laws or {}, [LeastLoaded()], [LeastLoaded()], self.sink
         )
-        self.ledger = self.made.ledger
+        self.ledger = self.orchestrator.ledger
 
     async def run(self) -> str:
         """Run to the end; the laws that hold in every world are checked there."""
-        why = await self.made.run()
+        why = await self.orchestrator.run()
         self.ledger.check()
         recorded = sorted(row["turn_id"] for row in self.sink.rows)
         assert recorded == sorted(set(recorded)), "a turn was recorded twice"

@@ -27,13 +27,13 @@ def test_a_ramp_has_the_mean_and_the_extremes_of_its_path(moves: list[tuple[int,
             base, rate = base + more - faster * now_s, rate + faster
         path.append((0.5 * (base + rate * step * STEP_S), 0.5 * (base + rate * (step + 1) * STEP_S)))
         if step % 10 == 9:
-            found = ramp.close((step - 9) * STEP_S, (step + 1) * STEP_S)
+            closed = ramp.close((step - 9) * STEP_S, (step + 1) * STEP_S)
             inside = path[-10:]
             mean = sum(0.5 * (a + b) * STEP_S for a, b in inside) / width_s
             ends = [end for pair in inside for end in pair]
             lowest = min(ends)
             if lowest >= 0.0:  # a level of turns or bytes is never below nothing
-                assert found == pytest.approx((mean, lowest, max(ends)))
+                assert closed == pytest.approx((mean, lowest, max(ends)))
 
 
 def test_a_change_of_scale_counts_from_its_instant() -> None:

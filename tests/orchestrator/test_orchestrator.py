@@ -118,8 +118,8 @@ def test_a_turn_can_be_cancelled_anywhere_and_its_work_is_withdrawn_at_that_inst
         answers: list[bool] = []
 
         def cut(_: object) -> None:
-            answers.append(world.made.cancel(TurnId(3)))
-            answers.append(world.made.cancel(TurnId(3)))
+            answers.append(world.orchestrator.cancel(TurnId(3)))
+            answers.append(world.orchestrator.cancel(TurnId(3)))
 
         clock.at(at_s, cut, None, priority)
         await world.run()
@@ -138,7 +138,7 @@ def test_a_cancelled_waiting_turn_leaves_the_line_and_the_next_goes() -> None:
     async def main(clock: VirtualClock) -> None:
         law = Scripted(AdmissionCommand(in_flight_cap_turns=1))
         world = World(clock, burst(3, at_s=0.5), laws={"admission": law})
-        clock.at(1.0, lambda _: world.made.cancel(TurnId(1), "left"), None)
+        clock.at(1.0, lambda _: world.orchestrator.cancel(TurnId(1), "left"), None)
         await world.run()
         assert world.sink.outcomes() == {0: "retired", 1: "failed:left", 2: "retired"}
         assert [turn for turn, _ in world.source.admissions] == [0, 2]
@@ -150,7 +150,7 @@ def test_cancelling_what_is_unknown_or_ended_says_so() -> None:
     async def main(clock: VirtualClock) -> None:
         world = World(clock, [Coming(0.0), Coming(50.0)])
         answers: list[bool] = []
-        clock.at(20.0, lambda _: answers.extend(world.made.cancel(TurnId(n)) for n in (0, 1, 99)), None)
+        clock.at(20.0, lambda _: answers.extend(world.orchestrator.cancel(TurnId(n)) for n in (0, 1, 99)), None)
         await world.run()
         assert answers == [False, False, False]
 
@@ -160,7 +160,7 @@ def test_cancelling_what_is_unknown_or_ended_says_so() -> None:
 def test_cancelling_the_run_from_outside_is_not_swallowed() -> None:
     async def main(clock: VirtualClock) -> None:
         world = World(clock, burst(8), laws={"admission": Scripted(AdmissionCommand())})
-        task = asyncio.create_task(world.made.run())
+        task = asyncio.create_task(world.orchestrator.run())
         await clock.sleep_until(2.5)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -221,7 +221,7 @@ def test_a_drain_with_turns_that_only_wait_at_a_closed_door_ends_at_its_deadline
 def test_a_run_can_be_stopped_from_within() -> None:
     async def main(clock: VirtualClock) -> None:
         world = World(clock, burst(4), slots=1)
-        clock.at(2.0, lambda _: world.made.stop(), None)
+        clock.at(2.0, lambda _: world.orchestrator.stop(), None)
         assert await world.run() == "stopped"
         assert clock.now() == 2.0
 
@@ -236,7 +236,7 @@ def test_a_fault_in_a_law_ends_the_run_and_names_law_and_fault() -> None:
     async def main(clock: VirtualClock) -> None:
         world = World(clock, burst(2), laws={"admission": Broken(AdmissionCommand())})
         with pytest.raises(ExceptionGroup) as caught:
-            await world.made.run()
+            await world.orchestrator.run()
         assert caught.group_contains(LawFailed, match="ZeroDivisionError: in the law")
 
     run_virtual(main)

@@ -80,29 +80,35 @@ CLASSES = (ClassSpec(name=CHAT, ttft_s=2.0, priority=1, weight=2.0), ClassSpec(n
 def played(world: dict[str, Any], commands: list[AdmissionCommand], cuts: list[tuple[int, float, int]]) -> Any:
     async def main(clock: VirtualClock) -> Any:
         law = Scripted(*commands, OPEN, cadence=Every(period_s=0.5))
-        made = World(clock, laws={"admission": law}, classes=CLASSES, record_moves=True, **world)
+        played_world = World(clock, laws={"admission": law}, classes=CLASSES, record_moves=True, **world)
         for turn, at_s, priority in cuts:
-            clock.at(at_s, lambda n: made.made.cancel(TurnId(n)), turn, priority)
+            clock.at(at_s, lambda n: played_world.orchestrator.cancel(TurnId(n)), turn, priority)
 
         def check(priority: int) -> None:
-            made.ledger.check()
-            assert made.ledger.count(3) <= world["slots"]
+            played_world.ledger.check()
+            assert played_world.ledger.count(3) <= world["slots"]
             if world["ready_capacity_turns"] and not any(world["troubles"].values()):
-                assert made.ledger.count(2) <= world["ready_capacity_turns"]
+                assert played_world.ledger.count(2) <= world["ready_capacity_turns"]
             if clock.now() < 500.0:
                 clock.at(clock.now() + 0.25, check, priority, priority)
 
         for priority in (PLANT, TICK):
             clock.at(0.0, check, priority, priority)
-        why = await made.run()
-        outcomes = made.sink.outcomes()
+        why = await played_world.run()
+        outcomes = played_world.sink.outcomes()
         if why == "drained" or world["drain_s"] > 0.0:
             assert all(word.startswith(("retired", "rejected:", "failed:")) for word in outcomes.values()), outcomes
-            assert made.plant.idle
+            assert played_world.plant.idle
         if world["horizon_s"] == 400.0:
             assert why == "drained", "a turn was forgotten"
-        assert made.ledger.in_flight.value == sum(w in ("filling", "ready", "decoding") for w in outcomes.values())
-        return made.sink.rows, made.sink.events, {k: [repr(x) for x in v] for k, v in made.sink.bins.items()}
+        assert played_world.ledger.in_flight.value == sum(
+            w in ("filling", "ready", "decoding") for w in outcomes.values()
+        )
+        return (
+            played_world.sink.rows,
+            played_world.sink.events,
+            {k: [repr(x) for x in v] for k, v in played_world.sink.bins.items()},
+        )
 
     return run_virtual(main)
 

@@ -103,7 +103,7 @@ def test_a_loop_that_falls_behind_the_wall_skips_what_it_missed() -> None:
     async def main(clock: RealClock) -> None:
         nonlocal loop
         loop = clock.loop
-        await World(clock, [Coming(29.0)], laws={"admission": law}, horizon_s=30.0).made.run()
+        await World(clock, [Coming(29.0)], laws={"admission": law}, horizon_s=30.0).orchestrator.run()
 
     loop: Any = None
     law = Slow()

@@ -27,16 +27,16 @@ def test_each_turn_has_one_task_to_itself_while_it_lasts(stays: list[tuple[int, 
     inside: dict[Any, int] = {}
     most = ended = broken = 0
 
-    async def run_one(one: Turn, clock: VirtualClock) -> None:
+    async def run_one(turn: Turn, clock: VirtualClock) -> None:
         nonlocal most, ended, broken
         task = asyncio.current_task()
-        assert task is one.task
+        assert task is turn.task
         assert task not in inside
-        assert task.get_name() == f"turn {one.turn_id}"
-        inside[task] = one.turn_id
+        assert task.get_name() == f"turn {turn.turn_id}"
+        inside[task] = turn.turn_id
         most = max(most, len(inside))
         try:
-            await clock.sleep_until(clock.now() + stays[one.turn_id][1])
+            await clock.sleep_until(clock.now() + stays[turn.turn_id][1])
             ended += 1
         except asyncio.CancelledError:
             broken += 1
@@ -46,22 +46,22 @@ def test_each_turn_has_one_task_to_itself_while_it_lasts(stays: list[tuple[int, 
 
     async def main(clock: VirtualClock) -> None:
         async with asyncio.TaskGroup() as group:
-            pool = TurnTaskPool(clock, lambda one: run_one(one, clock), group)
+            pool = TurnTaskPool(clock, lambda ran: run_one(ran, clock), group)
             turns = [turn(number) for number in range(len(stays))]
 
-            def begin(one: Turn) -> None:
-                pool.start(one)
-                assert one.task is not None
-                tasks.add(one.task)
+            def begin(turn: Turn) -> None:
+                pool.start(turn)
+                assert turn.task is not None
+                tasks.add(turn.task)
 
-            def cancel(one: Turn) -> None:
-                assert one.task is not None
-                one.task.cancel()
+            def cancel(turn: Turn) -> None:
+                assert turn.task is not None
+                turn.task.cancel()
 
-            for one, (at_s, lasts_s) in zip(turns, stays, strict=True):
-                clock.at(at_s, begin, one)
-                if one.turn_id in cancelled:
-                    clock.at(at_s + lasts_s - 0.5, cancel, one)
+            for ran, (at_s, lasts_s) in zip(turns, stays, strict=True):
+                clock.at(at_s, begin, ran)
+                if ran.turn_id in cancelled:
+                    clock.at(at_s + lasts_s - 0.5, cancel, ran)
             await clock.sleep_until(50.0)
             assert {task.get_name() for task in tasks if not task.done()} <= {AT_REST}
             for task in tasks:

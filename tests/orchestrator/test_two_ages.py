@@ -36,7 +36,7 @@ def test_a_fresh_ledger_leaves_age_noise_and_losses_to_what_the_plant_reports() 
 
     live, old = readings(TelemetrySpec()), readings(TelemetrySpec(**scraped))
     both = readings(TelemetrySpec(**scraped, ledger="fresh"))
-    own = (
+    reported = (
         "at_s",
         "backlog_turns",
         "in_flight_turns",
@@ -45,6 +45,6 @@ def test_a_fresh_ledger_leaves_age_noise_and_losses_to_what_the_plant_reports() 
         "arrival_per_s",
         "retired_total",
     )
-    for name in own:
+    for name in reported:
         assert [getattr(y, name) for y in both] == [getattr(y, name) for y in live]
     assert [y.busy_slots for y in both] == [y.busy_slots for y in old] != [y.busy_slots for y in live]

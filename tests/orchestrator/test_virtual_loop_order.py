@@ -169,9 +169,9 @@ def orders_of_tasks() -> tuple[list[int], list[str]]:
 
 
 def test_sets_of_tasks_iterate_alike_in_every_run_whatever_their_addresses() -> None:
-    one = orders_of_tasks()
+    first = orders_of_tasks()
     scattered = [bytearray(n % 977) for n in range(5000)]
     two = orders_of_tasks()
     del scattered[::2]
-    assert one == two == orders_of_tasks()
-    assert sorted(one[0]) == list(range(300))
+    assert first == two == orders_of_tasks()
+    assert sorted(first[0]) == list(range(300))

@@ -69,7 +69,7 @@ class House:
             faults=faults,
         )
         reconfigure = ReconfigureSpec(reserve=SPARE.name, atomic=False, drain=drain)
-        made = OrchestratorSpec(
+        orchestrator_spec = OrchestratorSpec(
             seed=1,
             horizon_s=2000.0,
             classes=(ClassSpec(name=CHAT),),
@@ -78,22 +78,31 @@ class House:
             record_moves=True,
             **spec,
         )
-        self.made = Orchestrator(
-            clock, made, self.plant, self.source, {"capacity": law}, [LeastLoaded()], [LeastLoaded()], self.sink
+        self.orchestrator = Orchestrator(
+            clock,
+            orchestrator_spec,
+            self.plant,
+            self.source,
+            {"capacity": law},
+            [LeastLoaded()],
+            [LeastLoaded()],
+            self.sink,
         )
 
     async def run(self) -> House:
-        assert await self.made.run() == "drained"
+        assert await self.orchestrator.run() == "drained"
         await self.clock.sleep_until(self.clock.now() + 1.0)  # what still stands at this instant is done
-        self.made.ledger.check()
+        self.orchestrator.ledger.check()
         rows = self.sink.rows
-        assert sorted(row["turn_id"] for row in rows) == list(range(self.made.ledger.arrived)), "lost or doubled"
+        assert sorted(row["turn_id"] for row in rows) == list(range(self.orchestrator.ledger.arrived)), (
+            "lost or doubled"
+        )
         # While every worker of a kind is lost, the door refuses what comes; what it let in is owed its end.
         assert {row["outcome"] for row in rows} <= {"retired", "rejected:context_overflow"}
         for pool in self.plant.read().pools.values():
             assert (pool.busy_slots, pool.queued_turns, pool.queued_tokens) == (0, 0, 0)
             assert not pool.kv_used_tokens, pool
-        for worker in self.made.registry.workers.values():
+        for worker in self.orchestrator.registry.workers.values():
             assert (worker.load_turns, worker.load_tokens, worker.inside) == (0, 0, 0)
             assert not worker.asking
             assert not worker.places
@@ -128,7 +137,7 @@ def test_waiting_lasts_as_long_as_the_answer_does() -> None:
     stays, waits = alone("wait", False).sink.rows[0], alone("wait", True)
     assert waits.sink.rows[0] == stays
     assert waits.at("loading") == [stays["ended_s"]]
-    assert waits.made.lifecycle.drain_s == pytest.approx(stays["ended_s"] - 1.0)
+    assert waits.orchestrator.lifecycle.drain_s == pytest.approx(stays["ended_s"] - 1.0)
 
 
 def test_a_turn_that_migrates_loses_the_seconds_of_its_transfer_and_nothing_else() -> None:
@@ -142,7 +151,7 @@ def test_a_turn_that_migrates_loses_the_seconds_of_its_transfer_and_nothing_else
     left_s = stays["joined_s"] + TIMES.span_s(1, PROMPT, round(generated))
     assert 1.0 <= left_s < 1.0 + TIMES.step_s(1, 400)
     assert moves.at("loading") == [pytest.approx(left_s + transfer_s)]
-    assert (moves.made.drainer.moved_turns, moves.made.drainer.refilled_turns) == (1, 0)
+    assert (moves.orchestrator.drainer.moved_turns, moves.orchestrator.drainer.refilled_turns) == (1, 0)
 
 
 def test_a_turn_moves_between_aggregated_workers_too() -> None:
@@ -152,7 +161,7 @@ def test_a_turn_moves_between_aggregated_workers_too() -> None:
     generated = transfer_s * RATE / BOTH.kv_bytes_per_token - PROMPT
     assert generated == pytest.approx(round(generated), abs=1e-6)
     assert generated > 0
-    assert moves.made.drainer.moved_turns == 1
+    assert moves.orchestrator.drainer.moved_turns == 1
     assert moves.at("loading") == [pytest.approx(moves.at("draining")[0] + transfer_s, abs=TIMES.step_s(1, 500))]
 
 
@@ -168,7 +177,7 @@ def test_a_turn_that_is_filled_again_pays_for_all_that_it_had() -> None:
     rebuild_s = sum(TIMES.mixed_s(0, 0, new, held) for new, held in chunks)
     rest_s = TIMES.span_s(1, PROMPT + generated, 400 - generated)
     assert row["ended_s"] == pytest.approx(1.0 + fill_s + stage_s + rebuild_s + rest_s)
-    assert (again.made.drainer.moved_turns, again.made.drainer.refilled_turns) == (0, 1)
+    assert (again.orchestrator.drainer.moved_turns, again.orchestrator.drainer.refilled_turns) == (0, 1)
 
 
 def test_a_state_whose_worker_is_lost_while_it_moves_is_filled_again() -> None:
@@ -179,7 +188,7 @@ def test_a_state_whose_worker_is_lost_while_it_moves_is_filled_again() -> None:
         return await house.run()
 
     house = run_virtual(main)
-    assert house.made.drainer.moved_turns == 1
+    assert house.orchestrator.drainer.moved_turns == 1
     assert [event["kind"] for event in house.sink.events if event["kind"] == "retry"] == ["retry"]
     assert house.sink.rows[0]["output_tokens"] == 401
 
@@ -262,7 +271,7 @@ def test_every_turn_retires_once_with_all_its_tokens_whatever_changes_and_breaks
     if not any(fault.kind == "lost" for fault in world["faults"]):
         assert len(retired) == len(wanted)
     if world["drain"] == "wait":
-        assert (house.made.drainer.moved_turns, house.made.drainer.refilled_turns) == (0, 0)
+        assert (house.orchestrator.drainer.moved_turns, house.orchestrator.drainer.refilled_turns) == (0, 0)
 
 
 def test_a_turn_given_to_a_lost_worker_that_nobody_has_heard_of_does_not_wait_in_its_line() -> None:

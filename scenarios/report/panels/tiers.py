@@ -38,7 +38,7 @@ def timeline(runs: Sequence[Shown]) -> Panel | None:
         ],
     )
     for s in with_tiers:
-        for trace in line_and_band(s.look, *_found(s), scale=100.0, unit="%"):
+        for trace in line_and_band(s.look, *_hit_shares(s), scale=100.0, unit="%"):
             figure.add_trace(trace, row=1, col=1)
         for row, name in enumerate(tiers, 2):
             if f"kv.used_bytes.{name}_mean" in s.run.signals:
@@ -65,7 +65,7 @@ def _holds(runs: Sequence[Shown], tier: str) -> str:
     return f"; full at {plain(capacity * 1e-9)}" if capacity is not None else ""
 
 
-def _found(s: Shown) -> tuple[Any, ...]:  # arrays of floats
+def _hit_shares(s: Shown) -> tuple[Any, ...]:  # arrays of floats
     """Return the share of prompt tokens found, in groups of bins wide enough to hold some.
 
     The greatest value of a sum that only grows is the one at the end of the bin.

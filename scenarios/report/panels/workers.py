@@ -35,7 +35,7 @@ def panel(runs: Sequence[Shown]) -> Panel | None:
     time_axis(figure, runs, rows=len(names))
     return Panel(
         div="panel-workers",
-        title=f"Workers: {'; '.join(_said(s) for s in runs)}",
+        title=f"Workers: {'; '.join(_costs_text(s) for s in runs)}",
         note="Solid: workers that are ready. Dotted: workers asked for; between the two, pending or draining.",
         figure=figure,
         in_time=True,
@@ -77,7 +77,7 @@ def _traces(s: Shown, name: str) -> list[Any]:  # plotly publishes no types
     return traces
 
 
-def _said(s: Shown) -> str:
+def _costs_text(s: Shown) -> str:
     parts = []
     hours, changes = s.run.summary.get("gpu_hours"), s.run.summary.get("reconfigurations") or {}
     if hours is not None:

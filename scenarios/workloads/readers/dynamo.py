@@ -78,9 +78,9 @@ def read(path: Path, options: ReadOptions) -> Corpus:
     for parsed in requests:
         parsed.t_s = (parsed.t_s or 0.0) - first_s
     requests.sort(key=lambda request: request.t_s or 0.0)
-    if not any(one.session for one in requests):
+    if not any(request.session for request in requests):
         return _independent(requests, path, ids.block_tokens, repairs)
-    if not all(one.session for one in requests):
+    if not all(request.session for request in requests):
         problem = "some rows state a session and some do not; all or none were expected"
         raise rows.not_skipped(repairs.rejection("rows with and without a session", f"{path}", problem))
     _link(requests, parents)

@@ -73,13 +73,13 @@ def scenario() -> Scenario:
 
 
 def hit(lanes: int, capacity_tokens: int, horizon_s: float, seed: int = 20260930) -> float:
-    whole = scenario()
-    law = whole.candidates[0].retention.model_copy(update={"capacity_tokens": capacity_tokens})
-    changed = whole.model_copy(
+    stated = scenario()
+    law = stated.candidates[0].retention.model_copy(update={"capacity_tokens": capacity_tokens})
+    changed = stated.model_copy(
         update={
             "horizon_s": horizon_s,
-            "workload": whole.workload.model_copy(update={"lanes": lanes}),
-            "candidates": (whole.candidates[0].model_copy(update={"retention": law}),),
+            "workload": stated.workload.model_copy(update={"lanes": lanes}),
+            "candidates": (stated.candidates[0].model_copy(update={"retention": law}),),
         }
     )
     return float(run(changed, seed=seed).summary["kv"]["hit_token_ratio"])

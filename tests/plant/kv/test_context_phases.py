@@ -108,7 +108,7 @@ def test_fields_of_a_context_are_written_by_their_owners_alone() -> None:
         if allowed is None:
             continue
         for target in writes(ast.parse(path.read_text(encoding="utf-8"))):
-            own = isinstance(target.value, ast.Name) and target.value.id == "self"
-            if not own and target.attr in fields - allowed and isinstance(target.ctx, ast.Store):
+            of_self = isinstance(target.value, ast.Name) and target.value.id == "self"
+            if not of_self and target.attr in fields - allowed and isinstance(target.ctx, ast.Store):
                 wrong.append(f"{path.relative_to(ROOT)}:{target.lineno}: {ast.unparse(target)}")
     assert wrong == []

@@ -21,15 +21,15 @@ SHORT = ("horizon_s=120", "warmup_s=40", "workload.lanes=16", "workload.conversa
 
 
 def test_the_record_tells_the_same_story_in_figures_and_pictures() -> None:
-    one = run(load("kv_compaction_storm", SHORT))
-    kv = one.summary["kv"]
-    found = sum(kv["hit_tokens"].values())
-    assert kv["hit_token_ratio"] == pytest.approx(found / kv["prompt_tokens"])
+    recorded = run(load("kv_compaction_storm", SHORT))
+    kv = recorded.summary["kv"]
+    hit_tokens = sum(kv["hit_tokens"].values())
+    assert kv["hit_token_ratio"] == pytest.approx(hit_tokens / kv["prompt_tokens"])
     flows = {(f["from"], f["to"]): f["bytes"] for f in kv["flows_bytes"]}
     brought = sum(size for (source, to), size in flows.items() if to == "accelerators" and source != "computed")
-    assert brought == pytest.approx(found * 70e3, rel=0.01)  # whole blocks are brought, tokens are counted
-    assert flows["computed", "accelerators"] == pytest.approx((kv["prompt_tokens"] - found) * 70e3)
-    drawn = shown([one.data])
+    assert brought == pytest.approx(hit_tokens * 70e3, rel=0.01)  # whole blocks are brought, tokens are counted
+    assert flows["computed", "accelerators"] == pytest.approx((kv["prompt_tokens"] - hit_tokens) * 70e3)
+    drawn = shown([recorded.data])
     timeline, moved = tiers.timeline(drawn), tiers.flows(drawn)
     assert timeline is not None
     assert moved is not None
@@ -38,10 +38,10 @@ def test_the_record_tells_the_same_story_in_figures_and_pictures() -> None:
 
 
 def test_a_plant_without_tiers_has_no_kv_block_and_no_panel() -> None:
-    one = run(load("mild", ("horizon_s=40", "warmup_s=10")))
-    assert one.summary["kv"] is None
-    assert tiers.timeline(shown([one.data])) is None
-    assert tiers.flows(shown([one.data])) is None
+    recorded = run(load("mild", ("horizon_s=40", "warmup_s=10")))
+    assert recorded.summary["kv"] is None
+    assert tiers.timeline(shown([recorded.data])) is None
+    assert tiers.flows(shown([recorded.data])) is None
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,10 @@ def test_capacity_rate_and_latency_of_each_tier_come_from_the_hardware_unless_th
     assert (spec.nics, spec.nic_bytes_per_s) == (8, chip.nic_bytes_per_s)
     half = kv_spec(part.model_copy(update={"gpus_per_worker": 4}), racks, scenario)
     assert half.network.capacity_bytes == 0.5 * spec.network.capacity_bytes  # two workers share a node
-    own = KvPart(bytes_per_token=70e3, hardware="h200", tiers=("node",), network=ServedTier(capacity_bytes=1e13))
-    stated = kv_spec(own, racks, scenario)
+    by_hardware = KvPart(
+        bytes_per_token=70e3, hardware="h200", tiers=("node",), network=ServedTier(capacity_bytes=1e13)
+    )
+    stated = kv_spec(by_hardware, racks, scenario)
     assert stated.ssd is None
     assert stated.network.capacity_bytes == 1e13
     assert stated.network.bytes_per_s == spec.network.bytes_per_s

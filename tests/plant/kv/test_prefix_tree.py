@@ -73,14 +73,14 @@ class TreeAgainstTable(RuleBasedStateMachine):
     def a_match_ends_at_the_first_gap(self) -> None:
         for session in self.sessions:
             chain = session.chain()
-            found = 0
+            matched = 0
             for name in names(chain):
                 if not any(table[name] for table in self.table):
                     break
-                found += 1
-            assert self.tree.match_blocks(chain) == found
+                matched += 1
+            assert self.tree.match_blocks(chain) == matched
             parts = self.tree.find(chain)
-            assert sum(high - low for _, low, high in parts) == found
+            assert sum(high - low for _, low, high in parts) == matched
             assert all(blob.start <= low < high <= blob.start + blob.blocks for blob, low, high in parts)
 
     @invariant()

@@ -213,11 +213,11 @@ def test_returns_are_those_of_a_recount_whenever_they_were_read(steps: list[tupl
                 ended.append((kind, now_s - since_s, False))
             ages = [*ended, *((kind, now_s - since_s, False) for kind, since_s in waiting.values())]
             for row in returns.readings(now_s, lambda tokens: tokens):
-                own = [(age_s, back) for kind, age_s, back in ages if kind == row.kind]
+                of_kind = [(age_s, back) for kind, age_s, back in ages if kind == row.kind]
                 starts = (-1.0, *edges[:-1])
-                assert row.idle == tuple(sum(age_s > start for age_s, _ in own) for start in starts)
+                assert row.idle == tuple(sum(age_s > start for age_s, _ in of_kind) for start in starts)
                 assert row.reused == tuple(
-                    sum(back and low < age_s <= high for age_s, back in own) for low, high in zip(starts, edges)
+                    sum(back and low < age_s <= high for age_s, back in of_kind) for low, high in zip(starts, edges)
                 )
 
 

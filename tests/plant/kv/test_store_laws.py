@@ -153,25 +153,25 @@ class StoreLaws(RuleBasedStateMachine):
             return
         store, sizes = self.store, self.spec.sizes
         held: list[set[tuple[int, int, int]]] = [set(), set(), set()]
-        own = [0, 0, 0]
+        recounted = [0, 0, 0]
         for context in store.ledger.contexts.values():
             held[context.home].update(names(context.chain, 0, context.settled))
             if context.tail == NODE:
                 held[NODE].update(names(context.chain, context.settled, context.blocks))
                 if context.phase == DRAINING:
                     held[NETWORK].update(names(context.chain, context.settled, context.blocks))
-                    own[NETWORK] += context.private_bytes
+                    recounted[NETWORK] += context.private_bytes
             if context.phase == DEMOTING:
                 held[SSD].update(names(context.chain, 0, context.blocks))
-                own[SSD] += context.private_bytes
-            own[context.tail] += context.private_bytes
-            own[NODE] += context.bounce_bytes
+                recounted[SSD] += context.private_bytes
+            recounted[context.tail] += context.private_bytes
+            recounted[NODE] += context.bounce_bytes
         for flight in self.flights.values():
             if flight.fetch is not None and flight.fetch.done_s is None:
                 for low, high, tier in flight.fetch._pinned:
                     held[tier].update(names(flight.view.context, low, high))
         for tier in (NODE, NETWORK, SSD):
-            size = sum(sizes.span_bytes(at, 1) for _, _, at in held[tier]) + own[tier]
+            size = sum(sizes.span_bytes(at, 1) for _, _, at in held[tier]) + recounted[tier]
             assert store.ledger.used_bytes[tier] == size
             assert size <= max(store.manager.capacity_bytes[tier], 0.0) + 1e-6
 

@@ -71,9 +71,9 @@ def test_a_relay_opens_at_its_lower_threshold_closes_at_its_upper_and_keeps_its_
     law: Any, field: str, low: float, high: float
 ) -> None:
     def gate(value: float) -> bool:
-        found = law.act(seen(**{field: value}))
-        assert found == AdmissionCommand(gate_open=found.gate_open), "it sets the gate and nothing else"
-        return bool(found.gate_open)
+        command = law.act(seen(**{field: value}))
+        assert command == AdmissionCommand(gate_open=command.gate_open), "it sets the gate and nothing else"
+        return bool(command.gate_open)
 
     assert gate(0.5 * (low + high)), "it begins open"
     assert [gate(x) for x in (high - 1e-9, high, high - 1e-9, low + 1e-9, low, low + 1e-9, high)] == [
@@ -118,8 +118,8 @@ def test_the_paced_law_feeds_the_service_rate_at_its_setpoint_and_corrects_one_l
 
 
 @given(st.floats(0.0, 2000.0), st.floats(0.0, 2000.0))
-def test_more_work_in_flight_never_means_a_faster_release(one: float, two: float) -> None:
-    low, high = sorted((one, two))
+def test_more_work_in_flight_never_means_a_faster_release(first: float, second: float) -> None:
+    low, high = sorted((first, second))
     for make in (
         lambda: PacedWip(EVERY, residence_s=5.0, dead_time_s=10.0, kappa_ratio=1.0, buffer_ratio=0.1),
         lambda: PredictiveBuffer(EVERY, dead_time_s=10.0, full_per_s=20.0, buffer_ratio=0.1),

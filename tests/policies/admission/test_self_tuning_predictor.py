@@ -50,18 +50,18 @@ def test_it_finds_dead_time_and_service_whatever_the_pools_load_and_its_own_swin
 ) -> None:
     # Between readings h apart the release counter is taken as straight: at most h^2/8 of the rate's slope off, 20 waves
     # turns/s^2 here, so that the mean age lies at most 0.9 h^2/8 s off: 0.03 s, 1 % of the shortest dead time.
-    made = law()
+    predictor = law()
     for k in range(1200):
-        made.act(plant(0.5 * k, dead_s, residence_s, busy, waves))
-    assert pytest.approx(dead_s, rel=0.02) == made.L
-    assert made.r == pytest.approx(SLOTS / residence_s, rel=0.02)
+        predictor.act(plant(0.5 * k, dead_s, residence_s, busy, waves))
+    assert pytest.approx(dead_s, rel=0.02) == predictor.L
+    assert predictor.r == pytest.approx(SLOTS / residence_s, rel=0.02)
 
 
 def test_a_pipeline_that_lets_nothing_out_is_at_least_as_long_as_it_has_been_watched() -> None:
-    made = law()
+    predictor = law()
     for k in range(300):
-        made.act(plant(0.1 * k, 40.0, 5.0, 0.0, 0.0))
-    assert pytest.approx(29.9, abs=0.2) == made.L
+        predictor.act(plant(0.1 * k, 40.0, 5.0, 0.0, 0.0))
+    assert pytest.approx(29.9, abs=0.2) == predictor.L
 
 
 readings = st.builds(
@@ -73,24 +73,24 @@ readings = st.builds(
 
 @given(st.lists(readings, max_size=30))
 def test_no_sequence_of_readings_takes_an_estimate_out_of_its_bounds(shown: list[tuple[float, ...]]) -> None:
-    made, t = law(), 0.0
+    predictor, t = law(), 0.0
     for step, released, filling, retired, busy in shown:
         t += step
-        command = made.act(
+        command = predictor.act(
             seen(now_s=t, released_total=released, filling_turns=filling, retired_total=retired, busy_slots=busy)
         )
-        assert STATED_L_S / 4 <= made.L <= STATED_L_S * 4
-        assert STATED_PER_S / 4 <= made.r <= STATED_PER_S * 4
+        assert STATED_L_S / 4 <= predictor.L <= STATED_L_S * 4
+        assert STATED_PER_S / 4 <= predictor.r <= STATED_PER_S * 4
         assert command.release_per_s is not None
         assert math.isfinite(command.release_per_s)
 
 
 def test_blind_it_keeps_its_estimates_and_ends_up_pacing_at_the_last_service_rate() -> None:
-    made = law()
+    predictor = law()
     for k in range(1000):
         last = plant(0.5 * k, 12.0, 4.0, SLOTS, 0.0)
-        made.act(last)
-    dead_s, per_s = made.L, made.r
+        predictor.act(last)
+    dead_s, per_s = predictor.L, predictor.r
     rates = []
     for age_s in (0.0, 10.0, 100.0, 10_000.0):
         frozen = seen(
@@ -100,8 +100,8 @@ def test_blind_it_keeps_its_estimates_and_ends_up_pacing_at_the_last_service_rat
             in_flight_turns=5000.0,
             busy_slots=SLOTS,
         )
-        rates.append(made.act(frozen).release_per_s or 0.0)
-    assert (made.L, made.r) == (dead_s, per_s)
+        rates.append(predictor.act(frozen).release_per_s or 0.0)
+    assert (predictor.L, predictor.r) == (dead_s, per_s)
     assert rates == sorted(rates)
     assert rates[-1] == pytest.approx(per_s, rel=0.02)
 

@@ -52,16 +52,16 @@ def hpa(**more: Any) -> Hpa:
 
 def test_counting_what_is_on_its_way_is_deadbeat_for_any_delay() -> None:
     for delay in (0, 1, 2, 4):
-        found = path(hpa(), lambda k: 8.0, start=4, ticks=12, delay=delay)
-        assert found[1:] == [8] * 12
+        workers = path(hpa(), lambda k: 8.0, start=4, ticks=12, delay=delay)
+        assert workers[1:] == [8] * 12
 
 
 def test_blind_to_one_tick_it_goes_round_for_ever_as_the_gain_says() -> None:
-    found = path(hpa(pending_aware=False), lambda k: 8.0, start=4, ticks=24, delay=1)
+    workers = path(hpa(pending_aware=False), lambda k: 8.0, start=4, ticks=24, delay=1)
     theory = capacity.ceiling_path(need_workers=8.0, start_workers=4, unseen_ticks=1, ticks=24)
     assert capacity.critical_gain(1) == pytest.approx(1.0)
-    assert found[:24] == theory
-    assert max(found) == 16
+    assert workers[:24] == theory
+    assert max(workers) == 16
 
 
 def thresholds(up: float, down: float, **more: Any) -> Planner:
@@ -69,40 +69,42 @@ def thresholds(up: float, down: float, **more: Any) -> Planner:
     return Planner(EVERY, up=up * UNIT, down=down * UNIT, **{**options, **more})
 
 
-def reversals(found: list[int]) -> int:
-    moves = [b - a for a, b in itertools.pairwise(found) if a != b]
+def reversals(workers: list[int]) -> int:
+    moves = [b - a for a, b in itertools.pairwise(workers) if a != b]
     return sum(a * b < 0 for a, b in itertools.pairwise(moves))
 
 
 def test_the_flat_pair_alternates_at_the_load_of_the_report() -> None:
-    found = path(
+    workers = path(
         thresholds(1.0, 0.6, consolidation=False, observe_only=False), lambda k: 1.18, start=2, ticks=9, delay=0
     )
-    assert found == [2, 1, 2, 1, 2, 1, 2, 1, 2, 1]
+    assert workers == [2, 1, 2, 1, 2, 1, 2, 1, 2, 1]
     assert not capacity.steps_never_chatter(0.6, 1.0, 2)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.floats(0.05, 20.0), st.floats(0.1, 0.99), st.integers(1, 20))
 def test_the_consolidation_test_rests_at_every_constant_load(load: float, down: float, start: int) -> None:
-    found = path(thresholds(1.0, down), lambda k: load, start=start, ticks=60)
-    assert reversals(found) == 0
-    assert len(set(found[-20:])) == 1
+    workers = path(thresholds(1.0, down), lambda k: load, start=start, ticks=60)
+    assert reversals(workers) == 0
+    assert len(set(workers[-20:])) == 1
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(st.floats(0.5, 10.0), st.floats(0.05, 0.95), st.integers(2, 10))
 def test_a_flat_pair_chatters_only_where_the_rule_says_it_may(load: float, down: float, start: int) -> None:
-    found = path(thresholds(1.0, down, consolidation=False, observe_only=False), lambda k: load, start=start, ticks=80)
-    if reversals(found[40:]) > 1:
-        assert not capacity.steps_never_chatter(down, 1.0, max(found[40:]))
+    workers = path(
+        thresholds(1.0, down, consolidation=False, observe_only=False), lambda k: load, start=start, ticks=80
+    )
+    if reversals(workers[40:]) > 1:
+        assert not capacity.steps_never_chatter(down, 1.0, max(workers[40:]))
 
 
 def test_a_pool_is_given_up_only_after_the_cost_of_a_flip_has_been_waited_out() -> None:
     law = thresholds(1.0, 0.9, flip_s=4 * TICK_S)
-    found = path(law, lambda k: 1.0, start=3, ticks=12)
-    assert found[:5] == [3, 3, 3, 3, 3]
-    assert found[5] == 2
+    workers = path(law, lambda k: 1.0, start=3, ticks=12)
+    assert workers[:5] == [3, 3, 3, 3, 3]
+    assert workers[5] == 2
 
 
 def test_the_floor_follows_the_forecast() -> None:
@@ -129,7 +131,7 @@ def test_the_queue_model_gives_the_fewest_workers_that_meet_the_wait() -> None:
 
 def test_the_horizon_plans_ahead_of_its_delay_and_does_not_hunt() -> None:
     law = Mpc(EVERY, configuration="decode", most_workers=50, delay_ticks=2, service_per_worker_per_s=4.0, tau_s=0.0)
-    found = path(law, lambda k: 5.0, start=4, ticks=30, delay=2)  # 20 turns/s over 4 at 0.8: 6.25 workers
-    assert found[-1] == found[-10]
-    assert 6 <= found[-1] <= 7
-    assert reversals(found) == 0
+    workers = path(law, lambda k: 5.0, start=4, ticks=30, delay=2)  # 20 turns/s over 4 at 0.8: 6.25 workers
+    assert workers[-1] == workers[-10]
+    assert 6 <= workers[-1] <= 7
+    assert reversals(workers) == 0

@@ -51,9 +51,9 @@ def played(law: Any, rate: Callable[[float], float], until_s: float, noise: int 
 def miss(forecasts: list[float | None], rate: Callable[[float], float], after_s: float) -> float:
     """Root mean square of forecast less truth, from `after_s` on."""
     errors = [
-        found - rate((k + 1) * PERIOD_S + LEAD_S)
-        for k, found in enumerate(forecasts)
-        if found is not None and (k + 1) * PERIOD_S > after_s
+        forecast - rate((k + 1) * PERIOD_S + LEAD_S)
+        for k, forecast in enumerate(forecasts)
+        if forecast is not None and (k + 1) * PERIOD_S > after_s
     ]
     return math.sqrt(sum(error**2 for error in errors) / len(errors))
 
@@ -77,7 +77,7 @@ def test_a_filter_of_a_still_rate_is_the_mean_of_what_was_counted() -> None:
 @pytest.mark.parametrize("rate_per_s", [0.02, 1.0, 50.0])
 def test_a_filter_is_surer_of_busy_hours_than_of_quiet_ones(rate_per_s: float) -> None:
     forecasts = played(Kalman(EVERY, lead_s=0.0), lambda t: rate_per_s, 300 * PERIOD_S, noise=7)
-    spread = float(np.std([found for found in forecasts[100:] if found is not None]))
+    spread = float(np.std([forecast for forecast in forecasts[100:] if forecast is not None]))
     counted = math.sqrt(rate_per_s / PERIOD_S)
     assert spread < counted, "below what one period's count would scatter by"
 

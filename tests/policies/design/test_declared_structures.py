@@ -142,13 +142,13 @@ def test_declared_relays_switch_where_they_say() -> None:
     gate = RetirementGate(EVERY, open_at_ratio=0.5, close_at_ratio=0.75)
     relay = gate.structure(MODEL)
     assert isinstance(relay, RelayOnBusy)
-    found = thresholds(lambda x: gate.act(replace(BASE, busy_slots=x)), np.arange(0, 513))
-    assert found == (relay.open_at_turns, relay.close_at_turns)
+    switched = thresholds(lambda x: gate.act(replace(BASE, busy_slots=x)), np.arange(0, 513))
+    assert switched == (relay.open_at_turns, relay.close_at_turns)
     work = InflightCreditGate(EVERY, open_at_turns=1500, close_at_turns=1600)
     on_work = work.structure(MODEL)
     assert isinstance(on_work, RelayOnWork)
-    found = thresholds(lambda x: work.act(replace(BASE, in_flight_turns=x)), np.arange(1400, 1701))
-    assert found == (on_work.open_at_turns, on_work.close_at_turns)
+    switched = thresholds(lambda x: work.act(replace(BASE, in_flight_turns=x)), np.arange(1400, 1701))
+    assert switched == (on_work.open_at_turns, on_work.close_at_turns)
 
 
 def test_credit_declares_the_cap_that_it_commands() -> None:

@@ -44,21 +44,21 @@ EVERY = Every(period_s=30.0)
 def test_every_registered_law_declares_a_structure_or_says_why_it_has_none(slot: str, kind: str) -> None:
     part = dict(shipped.examples(slot))[kind]
     law: object = laws.router_maker(part)() if slot == "routing" else laws.make_law(cast(Slot, slot), part, 1.0)
-    made: object = None
+    law_made: object = None
     if isinstance(law, Declares):
-        made = law.structure(MODEL)
+        law_made = law.structure(MODEL)
     elif isinstance(law, Scales):
-        made = law.scaling()
+        law_made = law.scaling()
     reason = reason_for_none(law)
-    assert made is not None or (reason is not None and len(reason.split()) >= 3)
+    assert law_made is not None or (reason is not None and len(reason.split()) >= 3)
 
 
 def test_analyze_tells_the_reason_of_a_law_that_has_no_linearisation() -> None:
     base = load("full_empty_reference")
     limit = {"kind": "limit_vegas", "start_turns": 100, "least_turns": 20, "most_turns": 2000}
     batch = {"kind": "aimd", "most_turns": 512}
-    made = Candidate.model_validate({"name": "limit", "admission": limit, "batching": batch})
-    (result,) = analyze(base.model_copy(update={"candidates": (made,), "expect": {}}))
+    candidate = Candidate.model_validate({"name": "limit", "admission": limit, "batching": batch})
+    (result,) = analyze(base.model_copy(update={"candidates": (candidate,), "expect": {}}))
     assert result.prediction.verdict is None
     assert "dead band" in result.prediction.mechanism
     assert "sawtooth" in result.others["batching"]
@@ -145,7 +145,7 @@ def test_the_planners_declared_thresholds_are_where_it_moves() -> None:
 
     assert [moved(load) for load in (119, 120, 199, 200)] == [-1, 0, 0, 1]
     assert not steps_never_chatter(declared.down, declared.up, 2)
-    flap = {one.candidate: one.prediction for one in analyze(load("flap_thresholds"))}
+    flap = {analysis.candidate: analysis.prediction for analysis in analyze(load("flap_thresholds"))}
     assert flap["pair_1_0_0_6"].facts["flaps_at_most_workers"] == 2
     assert flap["pair_1_0_0_45"].facts["flaps_at_least_workers"] is None
     assert flap["consolidation_test"].facts["flaps_at_least_workers"] is None

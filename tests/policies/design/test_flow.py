@@ -33,8 +33,8 @@ def relay(open_at: float, close_at: float, on: str = "busy") -> Law:
 
 
 def gated(shape: Shape = EXPONENTIAL, timing: Timing = Timing(), **changed: object) -> Path:  # noqa: B008  # frozen
-    made = {"slots": 512.0, "residence_s": 5.0, "dead_times_s": [10.0], "ceiling_per_s": 204.8, "shape": shape}
-    plant = FlowPlant(**{**made, **changed})  # type: ignore[arg-type]
+    stated = {"slots": 512.0, "residence_s": 5.0, "dead_times_s": [10.0], "ceiling_per_s": 204.8, "shape": shape}
+    plant = FlowPlant(**{**stated, **changed})  # type: ignore[arg-type]
     return integrate(plant, relay(0.95 * plant.slots, plant.slots), timing, 600.0)
 
 

@@ -21,15 +21,15 @@ def gate(gain_per_s: float) -> loops.Response:
 
 def test_the_gain_margin_of_the_proportional_gate_is_its_distance_to_the_hopf_gain() -> None:
     point = loops.hopf_point(5, 10)
-    found = loops.margins(gate(0.5 * point.gain_per_s), GRID)
-    assert found.gain_margin == pytest.approx(2.0, rel=1e-4)
-    assert found.gain_crossing_rad_s == pytest.approx(point.omega_rad_s, rel=1e-3)
+    margins = loops.margins(gate(0.5 * point.gain_per_s), GRID)
+    assert margins.gain_margin == pytest.approx(2.0, rel=1e-4)
+    assert margins.gain_crossing_rad_s == pytest.approx(point.omega_rad_s, rel=1e-3)
 
 
 @pytest.mark.parametrize("gain", [0.22, 0.27, 0.295])
 def test_the_delay_margin_is_what_takes_the_loop_to_its_hopf_point(gain: float) -> None:
-    found = loops.margins(gate(gain), GRID)
-    edge = loops.hopf_point(5, 10 + found.delay_margin_s)
+    margins = loops.margins(gate(gain), GRID)
+    edge = loops.hopf_point(5, 10 + margins.delay_margin_s)
     assert edge.gain_per_s == pytest.approx(gain, rel=1e-3)
 
 
@@ -37,13 +37,13 @@ def test_margins_of_a_rational_loop_agree_with_python_controls_polynomials() -> 
     import control
 
     plant = loops.Rational([2.0], [1.0, 3.0, 2.0, 0.0])
-    found = loops.margins(plant, np.geomspace(1e-3, 1e3, 2000))
+    margins = loops.margins(plant, np.geomspace(1e-3, 1e3, 2000))
     gain_margin, phase_margin, modulus, *_ = control.stability_margins(plant.system())
-    assert found.gain_margin == pytest.approx(gain_margin, rel=1e-4)
-    assert found.phase_margin_deg == pytest.approx(phase_margin, rel=1e-4)
-    assert found.modulus_margin == pytest.approx(modulus, rel=1e-3)
+    assert margins.gain_margin == pytest.approx(gain_margin, rel=1e-4)
+    assert margins.phase_margin_deg == pytest.approx(phase_margin, rel=1e-4)
+    assert margins.modulus_margin == pytest.approx(modulus, rel=1e-3)
     _, _, phase = control.disk_margins(plant.system(), np.geomspace(1e-2, 1e2, 4000))
-    assert found.disk_phase_deg == pytest.approx(float(phase), rel=1e-2)
+    assert margins.disk_phase_deg == pytest.approx(float(phase), rel=1e-2)
 
 
 @pytest.mark.parametrize("regime", ["starved", "full"])
@@ -75,8 +75,8 @@ def test_the_root_search_finds_what_lambert_w_gives(share: float, residence_s: f
     )
     exact = loops.lag_root(residence_s=residence_s, dead_time_s=dead_s, gain_per_s=gain)
     fastest, slowest = min(residence_s, dead_s), residence_s + dead_s
-    found = loops.rightmost_root(loop, fastest_s=fastest, slowest_s=slowest)
-    assert found == pytest.approx(complex(exact.real, abs(exact.imag)), rel=1e-5, abs=1e-7)
+    root = loops.rightmost_root(loop, fastest_s=fastest, slowest_s=slowest)
+    assert root == pytest.approx(complex(exact.real, abs(exact.imag)), rel=1e-5, abs=1e-7)
 
 
 @given(share=st.floats(0.2, 3.0))
@@ -134,11 +134,11 @@ def test_simc_gives_the_textbook_margins_on_a_delayed_lag() -> None:
     plant = Fopdt(gain=2.0, tau_s=3.0, dead_time_s=1.0)
     gains = tuning.simc(plant)
     c, g = gains.response(), plant.response()
-    found = loops.margins(lambda s: c(s) * g(s), np.geomspace(1e-3, 1e2, 2000))
+    margins = loops.margins(lambda s: c(s) * g(s), np.geomspace(1e-3, 1e2, 2000))
     # Skogestad (2003), table 2: gain margin 3.14, phase margin 61.4 degrees, delay margin 2.14 theta.
-    assert found.gain_margin == pytest.approx(3.14, abs=0.01)
-    assert found.phase_margin_deg == pytest.approx(61.4, abs=0.1)
-    assert found.delay_margin_s == pytest.approx(2.14, abs=0.01)
+    assert margins.gain_margin == pytest.approx(3.14, abs=0.01)
+    assert margins.phase_margin_deg == pytest.approx(61.4, abs=0.1)
+    assert margins.delay_margin_s == pytest.approx(2.14, abs=0.01)
 
 
 def two_loops(ratio: float, coupling: float) -> separation.Separation:
@@ -179,11 +179,11 @@ def test_the_step_fit_finds_the_lag_within_its_confidence_interval_and_leaves_wh
     model = Fopdt(gain=2.0, tau_s=6.0, dead_time_s=3.1)
     hits = 0
     for seed in range(5):
-        found = fits.fit_fopdt(*step_record(model, 0.3, seed))
-        assert found.model.dead_time_s == pytest.approx(3.1, abs=0.5)
-        assert found.explained > 0.95
-        hits += abs(found.model.tau_s - 6.0) < 1.5 * found.tau_ci_s
-        hits += found.white
+        fit = fits.fit_fopdt(*step_record(model, 0.3, seed))
+        assert fit.model.dead_time_s == pytest.approx(3.1, abs=0.5)
+        assert fit.explained > 0.95
+        hits += abs(fit.model.tau_s - 6.0) < 1.5 * fit.tau_ci_s
+        hits += fit.white
     assert hits >= 8
 
 
@@ -201,12 +201,12 @@ def test_arx_finds_the_delay_pole_and_gain_of_a_difference_equation() -> None:
     y = np.zeros(1000)
     for k in range(7, 1000):
         y[k] = 0.9 * y[k - 1] + 0.5 * u[k - 7] + 0.1 * rng.standard_normal()
-    found = fits.fit_arx(u, y)
-    assert found.delay == 7
-    assert found.a[0] == pytest.approx(0.9, abs=3 * found.a_ci[0])
-    assert found.gain == pytest.approx(5.0, rel=0.05)
-    assert found.a[0] == pytest.approx(0.9, abs=0.01)
-    assert found.white
+    fit = fits.fit_arx(u, y)
+    assert fit.delay == 7
+    assert fit.a[0] == pytest.approx(0.9, abs=3 * fit.a_ci[0])
+    assert fit.gain == pytest.approx(5.0, rel=0.05)
+    assert fit.a[0] == pytest.approx(0.9, abs=0.01)
+    assert fit.white
     assert not fits.fit_arx(u, y, delay=2).white
 
 
@@ -220,10 +220,10 @@ def test_a_relay_experiment_gives_the_ultimate_point_within_the_describing_funct
         out = late[k % len(late)]
         late[k % len(late)] = u[k]
         state += 0.02 * (out - state) / 10
-    found = fits.relay_ultimate(t_s[5000:], u[5000:], y[5000:])
+    ultimate = fits.relay_ultimate(t_s[5000:], u[5000:], y[5000:])
     margin = loops.margins(lambda s: 0.5 * plant.response()(s), np.geomspace(1e-2, 10, 2000))
-    assert found.gain == pytest.approx(0.5 * margin.gain_margin, rel=0.1)
-    assert found.period_s == pytest.approx(2 * np.pi / margin.gain_crossing_rad_s, rel=0.08)
+    assert ultimate.gain == pytest.approx(0.5 * margin.gain_margin, rel=0.1)
+    assert ultimate.period_s == pytest.approx(2 * np.pi / margin.gain_crossing_rad_s, rel=0.08)
     with pytest.raises(ValueError, match="at least 4 cycles"):
         fits.relay_ultimate(t_s[:50], u[:50], y[:50])
 

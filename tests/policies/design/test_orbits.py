@@ -99,11 +99,11 @@ def test_the_orbit_solves_its_own_delay_differential_equation(group: tuple[float
 def test_a_longer_dead_time_makes_every_full_empty_cycle_longer_and_costlier(
     residence_s: float, ratio: float, alpha: float, band: float
 ) -> None:
-    one = full_empty(100, residence_s, ratio * residence_s, alpha, band)
+    orbit = full_empty(100, residence_s, ratio * residence_s, alpha, band)
     two = full_empty(100, residence_s, 1.2 * ratio * residence_s, alpha, band)
-    assert two.period_s > one.period_s > 2 * ratio * residence_s
-    assert two.trough_turns < one.trough_turns
-    assert 0 < (one.utilization_ratio or 0) <= 1
+    assert two.period_s > orbit.period_s > 2 * ratio * residence_s
+    assert two.trough_turns < orbit.trough_turns
+    assert 0 < (orbit.utilization_ratio or 0) <= 1
 
 
 def test_no_cycle_is_predicted_where_the_open_gate_cannot_outrun_the_pool() -> None:

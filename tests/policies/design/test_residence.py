@@ -50,9 +50,9 @@ def test_steps_keep_the_mean_and_nearly_the_spread(shape: Shape, step: float) ->
 def test_a_measured_shape_of_a_laws_draws_has_the_laws_hopf_gain() -> None:
     shape = Shape(kind="lognormal", cv_ratio=0.5)
     known = loops.hopf_point(10.0, 2.0, shape)
-    found = loops.hopf_point(10.0, 2.0, measured_shape(samples(shape).tolist()))
-    assert found.gain_per_s == pytest.approx(known.gain_per_s, rel=0.01)
-    assert found.period_s == pytest.approx(known.period_s, rel=0.01)
+    measured = loops.hopf_point(10.0, 2.0, measured_shape(samples(shape).tolist()))
+    assert measured.gain_per_s == pytest.approx(known.gain_per_s, rel=0.01)
+    assert measured.period_s == pytest.approx(known.period_s, rel=0.01)
     with pytest.raises(ValueError, match="above 0"):
         measured_shape([0.0, 0.0])
 
@@ -123,8 +123,8 @@ def test_feedback_on_busy_slots_bears_as_much_pipeline_as_age(regime: tandem_mod
     law = tandem_model.proportional(0.27, "at_decode" if regime == "full" else "busy")
     law = tandem_model.proportional(0.1, "at_decode") if regime == "full" else law
     grid = stability.loop_grid(model, 50.0)
-    found = loops.margins(law.loop(model, regime), grid)
-    assert stability.pipeline_margin_s(law, model, regime, grid) == pytest.approx(found.delay_margin_s, rel=1e-3)
+    margins = loops.margins(law.loop(model, regime), grid)
+    assert stability.pipeline_margin_s(law, model, regime, grid) == pytest.approx(margins.delay_margin_s, rel=1e-3)
 
 
 def test_work_counted_from_its_release_on_bears_any_pipeline_but_not_any_age() -> None:
@@ -152,5 +152,5 @@ def test_a_gain_margin_is_found_beyond_the_pipelines_frequencies() -> None:
     # Work in flight, read half a tick of 0.05 s late: an integrator with that delay, k_c = pi / (2 x 0.025).
     model = tandem_model.TandemModel(slots=512, residence_s=5, dead_time_s=10, observation_s=0.025)
     loop = tandem_model.proportional_on_work(0.1).loop(model, "full")
-    found = stability.far_gain_margin(loop, stability.loop_grid(model, 50.0))
-    assert found == pytest.approx(np.pi / 0.05 / 0.1, rel=1e-3)
+    margin = stability.far_gain_margin(loop, stability.loop_grid(model, 50.0))
+    assert margin == pytest.approx(np.pi / 0.05 / 0.1, rel=1e-3)

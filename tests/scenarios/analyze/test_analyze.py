@@ -45,15 +45,15 @@ def unsaturated(tmp_path: Path) -> Path:
 
 
 def test_the_reference_scenario_has_a_prediction_for_every_candidate() -> None:
-    found = {one.candidate: one.prediction for one in analyze(load("full_empty_reference"))}
-    gate = found["retirement_gate"]
+    predictions = {analysis.candidate: analysis.prediction for analysis in analyze(load("full_empty_reference"))}
+    gate = predictions["retirement_gate"]
     assert (gate.verdict, gate.period_s) == ("limit_cycle", pytest.approx(33.39, rel=0.005))
     assert gate.utilization_ratio == pytest.approx(0.787, abs=0.001)
-    assert found["credit_n"].utilization_ratio == pytest.approx(1 / 3, abs=0.001)
-    assert found["credit_3n"].utilization_ratio == pytest.approx(0.99, abs=0.002)
+    assert predictions["credit_n"].utilization_ratio == pytest.approx(1 / 3, abs=0.001)
+    assert predictions["credit_3n"].utilization_ratio == pytest.approx(0.99, abs=0.002)
     quiet = ("credit_n", "credit_3n", "inflight_credit_gate", "paced_wip", "predictive_buffer")
-    assert {found[name].verdict for name in quiet} == {"steady"}
-    assert found["paced_wip"].margins["delay_margin_s"] == pytest.approx(3.14159 / 2 * 15, rel=0.01)
+    assert {predictions[name].verdict for name in quiet} == {"steady"}
+    assert predictions["paced_wip"].margins["delay_margin_s"] == pytest.approx(3.14159 / 2 * 15, rel=0.01)
 
 
 def test_the_loops_dead_time_is_pipeline_and_age_and_half_of_the_periods() -> None:
@@ -78,10 +78,10 @@ def test_a_proportional_gate_goes_from_steady_over_noise_kept_to_a_limit_cycle()
         gate = {"kind": "proportional_gate", "base_per_s": 10.0, "k_per_s": share * 0.8502, "setpoint_turns": 100.0}
         scenario = load("mild", ["plant.slots=200", "plant.dead_time_s=2.0", "control.admission_period_s=0.001"])
         law = scenario.candidates[0].model_validate({"name": "gate", "admission": gate})
-        found = analyze(scenario.model_copy(update={"candidates": (law,), "expect": {}}))[0].prediction
-        words.append(found.verdict)
-        assert found.facts["gain_over_hopf"] == pytest.approx(share, rel=0.002)
-        assert found.margins["gain_margin"] == pytest.approx(1 / share, rel=0.003)
+        analysis = analyze(scenario.model_copy(update={"candidates": (law,), "expect": {}}))[0].prediction
+        words.append(analysis.verdict)
+        assert analysis.facts["gain_over_hopf"] == pytest.approx(share, rel=0.002)
+        assert analysis.margins["gain_margin"] == pytest.approx(1 / share, rel=0.003)
     assert words == ["steady", "quasi_cycle", "limit_cycle"]
 
 
@@ -95,9 +95,9 @@ def test_a_workload_without_an_analysis_is_refused_with_what_would_work(unsatura
 
 @pytest.mark.slow
 def test_verify_agrees_on_the_unsaturated_relay_and_prints_json(unsaturated: Path) -> None:
-    made = CliRunner().invoke(app, ["analyze", str(unsaturated), "--verify", "--json"])
-    answer = json.loads(made.output)["gate"]
-    assert made.exit_code == 0
+    result = CliRunner().invoke(app, ["analyze", str(unsaturated), "--verify", "--json"])
+    answer = json.loads(result.output)["gate"]
+    assert result.exit_code == 0
     assert answer["agrees"] is True
     assert answer["measured"]["period_s"] == pytest.approx(answer["prediction"]["period_s"], rel=0.01)
     describing = answer["prediction"]["facts"]["describing_period_s"]
@@ -109,9 +109,9 @@ def test_a_run_that_disagrees_with_its_theory_makes_verify_exit_with_one(
 ) -> None:
     wrong = {"verdict": "limit_cycle", "period_s": 20.0, "damping_ratio": 0.0, "utilization_ratio": 0.5, "seeds": 1}
     monkeypatch.setattr(analysis, "measure", lambda *_: {"gate": wrong})
-    made = CliRunner().invoke(app, ["analyze", str(unsaturated), "--verify"])
-    assert made.exit_code == 1
-    assert "period_s 10.8" in made.output
+    result = CliRunner().invoke(app, ["analyze", str(unsaturated), "--verify"])
+    assert result.exit_code == 1
+    assert "period_s 10.8" in result.output
 
 
 def test_steady_and_constant_are_the_same_prediction_and_only_what_was_predicted_is_compared() -> None:
@@ -123,27 +123,27 @@ def test_steady_and_constant_are_the_same_prediction_and_only_what_was_predicted
 
 
 def test_a_capacity_loop_is_judged_by_what_it_cannot_see_of_its_own_orders() -> None:
-    found = {one.candidate: one.prediction for one in analyze(load("pending_blind"))}
-    blind = found["pending_blind"]
+    predictions = {analysis.candidate: analysis.prediction for analysis in analyze(load("pending_blind"))}
+    blind = predictions["pending_blind"]
     assert blind.facts["unseen_ticks"] == 2
     assert blind.margins["gain_margin"] == pytest.approx(0.618, abs=1e-3)
     assert blind.facts["critical_period_s"] == pytest.approx(10 * 15.0)
-    assert "one overshoot" in found["pending_blind_window"].mechanism
+    assert "one overshoot" in predictions["pending_blind_window"].mechanism
     # Without a verdict, or with a quiet one, no period is foretold.
-    assert {(one.verdict, one.period_s) for one in found.values()} == {(None, None)}
-    assert found["pending_aware"].margins["gain_margin"] == pytest.approx(2.0)
-    assert found["pending_aware"].period_s is None
-    assert "no prediction" in found["mpc"].mechanism
+    assert {(analysis.verdict, analysis.period_s) for analysis in predictions.values()} == {(None, None)}
+    assert predictions["pending_aware"].margins["gain_margin"] == pytest.approx(2.0)
+    assert predictions["pending_aware"].period_s is None
+    assert "no prediction" in predictions["mpc"].mechanism
 
 
 @pytest.mark.slow
 def test_one_tick_unseen_goes_round_as_the_closed_form_says_and_the_window_ends_it() -> None:
     scenario = load("one_tick_blind")
-    found = {one.candidate: one.prediction for one in analyze(scenario)}
-    bare = found["bare"]
+    predictions = {analysis.candidate: analysis.prediction for analysis in analyze(scenario)}
+    bare = predictions["bare"]
     assert (bare.verdict, bare.period_s, bare.signal) == ("limit_cycle", 90.0, "workers_active")
     assert (bare.facts["least_wanted_workers"], bare.facts["most_wanted_workers"]) == (4.0, 16.0)
-    assert (found["window"].verdict, found["window"].facts["overshoot_workers"]) == ("constant", 16.0)
+    assert (predictions["window"].verdict, predictions["window"].facts["overshoot_workers"]) == ("constant", 16.0)
 
     def wanted(candidate: str) -> list[int]:
         done = run(scenario.model_copy(update={"horizon_s": 420.0}), candidate)
@@ -159,7 +159,7 @@ def test_one_tick_unseen_goes_round_as_the_closed_form_says_and_the_window_ends_
 
 
 def test_a_noise_kept_cycles_damping_is_foretold_through_the_clip_of_the_door() -> None:
-    near = next(one.prediction for one in analyze(load("hopf")) if one.candidate == "near")
+    near = next(analysis.prediction for analysis in analyze(load("hopf")) if analysis.candidate == "near")
     # Five runs on other seeds gave 0.0601 and 7.80 s; without the clip theory would say 0.044 and 7.70 s.
     assert near.damping_ratio == pytest.approx(0.0605, abs=0.001)
     assert near.period_s == pytest.approx(7.75, abs=0.02)
@@ -170,7 +170,7 @@ def test_a_noise_kept_cycles_damping_is_foretold_through_the_clip_of_the_door() 
 
 @pytest.mark.slow
 def test_a_cycle_past_its_edge_is_foretold_by_the_integrated_flow() -> None:
-    beyond = next(one.prediction for one in analyze(load("hopf")) if one.candidate == "beyond")
+    beyond = next(analysis.prediction for analysis in analyze(load("hopf")) if analysis.candidate == "beyond")
     assert beyond.period_s == pytest.approx(7.58, abs=0.02)
     assert beyond.facts["linear_period_s"] == pytest.approx(7.53, abs=0.01)
 
@@ -203,8 +203,8 @@ def test_a_swing_may_read_short_by_what_bins_take_from_a_triangle_and_no_more() 
 
 
 def test_one_candidate_can_be_analysed_alone() -> None:
-    made = CliRunner().invoke(app, ["analyze", "full_empty_reference", "--candidate", "credit_n", "--json"])
-    assert list(json.loads(made.output)) == ["credit_n"]
+    result = CliRunner().invoke(app, ["analyze", "full_empty_reference", "--candidate", "credit_n", "--json"])
+    assert list(json.loads(result.output)) == ["credit_n"]
     strange = CliRunner().invoke(app, ["analyze", "full_empty_reference", "--candidate", "credit"])
     assert isinstance(strange.exception, UserError)
     assert "did you mean `credit_n`" in str(strange.exception)
@@ -225,12 +225,12 @@ def test_a_candidate_without_a_comparable_prediction_says_why_and_a_difference_i
 ) -> None:
     quiet = {"verdict": "constant", "period_s": None, "damping_ratio": None, "utilization_ratio": 0.1, "seeds": 1}
     scenario = load("flap_thresholds")
-    monkeypatch.setattr(analysis, "measure", lambda *_: {one.name: quiet for one in scenario.candidates})
+    monkeypatch.setattr(analysis, "measure", lambda *_: {candidate.name: quiet for candidate in scenario.candidates})
     result = CliRunner().invoke(app, ["analyze", "flap_thresholds", "--verify"])
     assert result.exit_code == 0
     assert "not compared: theory says that some constant loads make it flap" in result.output
-    found = {one.candidate: one for one in analyze(scenario, verify=True)}
-    assert [found[name].agrees for name in ("pair_1_0_0_6", "pair_1_0_0_45", "consolidation_test")] == [
+    analyses = {candidate.candidate: candidate for candidate in analyze(scenario, verify=True)}
+    assert [analyses[name].agrees for name in ("pair_1_0_0_6", "pair_1_0_0_45", "consolidation_test")] == [
         None,
         True,
         True,
@@ -266,19 +266,24 @@ def test_where_no_experiment_finds_the_plant_verify_takes_what_the_run_measured(
     seen = {"verdict": "steady", "period_s": None, "damping_ratio": None, "utilization_ratio": 0.4, "seeds": 1}
     scenario = load("agentx_slow_fill")
     monkeypatch.setattr(
-        analysis, "measure", lambda *_: {one.name: {**seen, "plant": plant} for one in scenario.candidates}
+        analysis, "measure", lambda *_: {candidate.name: {**seen, "plant": plant} for candidate in scenario.candidates}
     )
-    found = {one.candidate: one for one in analyze(scenario, unidentified="lanes", verify=True)}
-    assert found["credit_n"].source == analysis.MEASURED
-    assert found["credit_n"].prediction.utilization_ratio == pytest.approx(7.0 / 16.2, abs=0.001)
-    assert (found["retirement_gate"].prediction.verdict, found["retirement_gate"].agrees) == ("limit_cycle", False)
+    analyses = {candidate.candidate: candidate for candidate in analyze(scenario, unidentified="lanes", verify=True)}
+    assert analyses["credit_n"].source == analysis.MEASURED
+    assert analyses["credit_n"].prediction.utilization_ratio == pytest.approx(7.0 / 16.2, abs=0.001)
+    assert (analyses["retirement_gate"].prediction.verdict, analyses["retirement_gate"].agrees) == (
+        "limit_cycle",
+        False,
+    )
     result = CliRunner().invoke(app, ["analyze", "agentx_slow_fill", "--verify", "--candidate", "credit_n"])
     assert "plant (measured in the run itself): N = 80 slots, T = 7 s" in result.output
 
 
 def test_a_candidate_without_a_plant_does_not_keep_the_others_from_their_analysis() -> None:
-    found = {one.candidate: one for one in analyze(load("planner_tick"), unidentified="the pool is not full")}
-    assert "the pool is not full; --verify takes the plant" in found["static_pair"].prediction.mechanism
-    assert "thresholds, one worker a step" in found["thresholds"].prediction.mechanism
+    analyses = {
+        analysis.candidate: analysis for analysis in analyze(load("planner_tick"), unidentified="the pool is not full")
+    }
+    assert "the pool is not full; --verify takes the plant" in analyses["static_pair"].prediction.mechanism
+    assert "thresholds, one worker a step" in analyses["thresholds"].prediction.mechanism
     with pytest.raises(UserError, match="the pool is not full"):
         analyze(only(load("planner_tick"), ["static_pair"]), unidentified="the pool is not full")

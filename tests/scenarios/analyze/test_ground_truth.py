@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 BUSY = "decode_occupancy_ratio"
 
 
-def made(
+def plant_of(
     law: dict[str, object],
     *,
     plant: dict[str, object],
@@ -84,7 +84,7 @@ def test_the_fluid_plants_full_empty_cycle_has_the_closed_forms_period_and_utili
         slots=slots, residence_s=residence_s, dead_time_s=dead_s + step / 2, band_turns=band * slots, rate_per_s=rate
     )
     assert orbit is not None
-    scenario = made(
+    scenario = plant_of(
         gate(1 - band, 1.0 - 1e-9),
         plant=fluid(slots, residence_s, dead_s, step),
         ceiling_per_s=rate,
@@ -112,7 +112,7 @@ def test_a_gate_that_closes_below_all_slots_and_still_overfills_them_has_its_own
     assert orbit is not None
     assert orbit.ready_peak_turns > 0
     done = run(
-        made(
+        plant_of(
             gate(0.8, 0.9),
             plant=fluid(512, 5, 10, step),
             ceiling_per_s=204.8,
@@ -130,7 +130,7 @@ def test_a_small_pools_full_empty_cycle_agrees_in_the_mean_of_five_seeds() -> No
     assert orbit is not None
     periods, used = [], []
     for seed in range(5):
-        scenario = made(
+        scenario = plant_of(
             gate(0.9, 1.0), plant=tandem(64, 5, 10), ceiling_per_s=25.6, horizon_s=900.0, warmup_s=100.0, seed=seed
         )
         done = run(scenario)
@@ -147,7 +147,7 @@ def test_the_unsaturated_relay_agrees_in_turns(dead_s: float) -> None:
         residence_s=10, dead_time_s=dead_s + 0.025, open_at_turns=450, close_at_turns=550, rate_per_s=100
     )
     assert orbit is not None
-    scenario = made(
+    scenario = plant_of(
         gate(0.45, 0.55), plant=tandem(1000, 10, dead_s), ceiling_per_s=100.0, horizon_s=360.0, warmup_s=60.0
     )
     verdict = run(scenario).data.verdicts[BUSY]
@@ -162,7 +162,7 @@ def test_the_unsaturated_relay_of_two_hundred_slots_agrees_in_the_mean_of_five_s
     assert orbit is not None
     periods = []
     for seed in range(5):
-        scenario = made(
+        scenario = plant_of(
             gate(0.45, 0.55), plant=tandem(200, 10, 2), ceiling_per_s=20.0, horizon_s=600.0, warmup_s=60.0, seed=seed
         )
         periods.append(run(scenario).data.verdicts[BUSY].period_s or 0.0)
@@ -180,7 +180,7 @@ def test_a_wrong_service_rate_costs_the_law_that_assumes_it_and_not_the_one_that
         "predictive_buffer": ({"dead_time_s": 10.0, "full_per_s": 51.2}, predicted),
     }
     for kind, (assumed, used) in laws.items():
-        scenario = made(
+        scenario = plant_of(
             {"kind": kind, **assumed},
             plant=tandem(256, residence_s, 10),
             ceiling_per_s=102.4,
@@ -200,7 +200,7 @@ def proportional(gain_per_s: float, level: float) -> dict[str, object]:
 def test_the_fluid_loops_growth_changes_sign_within_five_percent_of_the_hopf_gain(share: float, lasts: bool) -> None:
     step = 0.01
     gain = share * hopf_point(10.0, 2.0 + step / 2).gain_per_s
-    scenario = made(
+    scenario = plant_of(
         proportional(gain, 125.0),
         plant=fluid(250, 10, 2, step),
         ceiling_per_s=60.0,
@@ -219,7 +219,7 @@ def test_turns_go_from_steady_over_a_noise_kept_cycle_to_a_limit_cycle_as_the_ga
     share: float, word: str
 ) -> None:
     point = hopf_point(10.0, 2.025)
-    scenario = made(
+    scenario = plant_of(
         proportional(share * point.gain_per_s, 125.0),
         plant=tandem(250, 10, 2),
         ceiling_per_s=60.0,
@@ -247,9 +247,9 @@ def test_below_the_hopf_gain_variance_and_period_are_those_of_noise_through_the_
         ceiling_per_s=60.0,
     ).noise
     assert theory.period_s is not None
-    found, periods = [], []
+    variances, periods = [], []
     for seed in range(seeds):
-        scenario = made(
+        scenario = plant_of(
             proportional(gain, 125.0),
             plant=tandem(250, 10, 2),
             ceiling_per_s=60.0,
@@ -258,9 +258,9 @@ def test_below_the_hopf_gain_variance_and_period_are_those_of_noise_through_the_
             seed=seed,
         )
         done = run(scenario)
-        found.append(float(np.var(250 * column(window_of(done.signals, 100.0, 1000.0), BUSY, 1.0))))
+        variances.append(float(np.var(250 * column(window_of(done.signals, 100.0, 1000.0), BUSY, 1.0))))
         periods.append(done.data.verdicts[BUSY].period_s)
-    assert fmean(found) == pytest.approx(theory.variance_turns2, rel=within)
+    assert fmean(variances) == pytest.approx(theory.variance_turns2, rel=within)
     if share > 0.8:
         assert fmean([p for p in periods if p is not None]) == pytest.approx(theory.period_s, rel=0.03)
 
@@ -272,7 +272,7 @@ def test_an_echo_decays_by_the_dispersion_of_residence(slots: int, stages: int, 
     mode = echo.ring_mode(residence_s=10, dead_time_s=10, stages=stages)
     periods, dampings = [], []
     for seed in range(5):
-        scenario = made(
+        scenario = plant_of(
             {"kind": "credit", "cap_turns": slots},
             plant=tandem(slots, 10, 10, shape="erlang", stages=stages),
             ceiling_per_s=None,

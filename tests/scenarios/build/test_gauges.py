@@ -24,9 +24,9 @@ def pool(capacity_tokens: int | None) -> Pool:
     spec = ConfigurationSpec(
         name=ConfigurationName("any"), role=Role.AGGREGATED, times=None, slots=8, kv_capacity_tokens=capacity_tokens
     )
-    made = Pool(spec)
-    made.add_workers(2, 0.0)
-    return made
+    pool_ = Pool(spec)
+    pool_.add_workers(2, 0.0)
+    return pool_
 
 
 def test_each_pool_is_recorded_weighted_by_time() -> None:
@@ -41,8 +41,8 @@ def test_each_pool_is_recorded_weighted_by_time() -> None:
     assert decode.kv is not None
     decode.kv.change(-30.0, 30.0, 1.0)  # 30 tokens a second from 1 s on
     decode.kv.change(30.0, -30.0, 2.0)  # and all given back at 2 s
-    found = {name: level.close(0.0, 4.0) for name, level in recorder.levels.items()}
-    assert found["pool.fill.busy_slots"] == (0, 0, 0)
-    assert found["pool.decode.busy_slots"] == (1.5, 0, 6)
-    assert found["pool.fill.active_workers"] == (2, 2, 2)
-    assert found["pool.decode.kv_used_ratio"] == pytest.approx((15 / 120 / 4, 0.0, 30 / 120))
+    closed = {name: level.close(0.0, 4.0) for name, level in recorder.levels.items()}
+    assert closed["pool.fill.busy_slots"] == (0, 0, 0)
+    assert closed["pool.decode.busy_slots"] == (1.5, 0, 6)
+    assert closed["pool.fill.active_workers"] == (2, 2, 2)
+    assert closed["pool.decode.kv_used_ratio"] == pytest.approx((15 / 120 / 4, 0.0, 30 / 120))

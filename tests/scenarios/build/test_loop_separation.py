@@ -11,8 +11,8 @@ from scenarios.suite.execute import run_suite
 
 def test_loops_far_apart_draw_no_warning() -> None:
     scenario = load("day_six_loops")
-    found = {(gap.slow, gap.fast): gap.factor for gap in gaps(scenario, scenario.candidates[0])}
-    assert found == {("demand", "capacity"): 6.0, ("capacity", "admission"): 30.0, ("admission", "batching"): 5.0}
+    factors = {(gap.slow, gap.fast): gap.factor for gap in gaps(scenario, scenario.candidates[0])}
+    assert factors == {("demand", "capacity"): 6.0, ("capacity", "admission"): 30.0, ("admission", "batching"): 5.0}
     assert warnings(scenario, scenario.candidates[0]) == []
 
 

@@ -16,7 +16,7 @@ SHORT = ("horizon_s=240", "warmup_s=60", "workload.lanes=128")
 
 def test_a_worker_has_the_accelerators_of_its_placement() -> None:
     scenario = load("kimi_k3_gb200")
-    assert {name: gpus(own) for name, own in scenario.plant.configurations.items()} == {  # type: ignore[union-attr]
+    assert {name: gpus(configuration) for name, configuration in scenario.plant.configurations.items()} == {  # type: ignore[union-attr]
         "prefill": 16,
         "midfill": 16,
         "decode": 16,

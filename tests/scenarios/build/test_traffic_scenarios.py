@@ -69,10 +69,10 @@ def test_every_kind_of_traffic_runs_from_its_table(kind: str, tmp_path: Path) ->
 
 
 def test_two_candidates_on_one_seed_meet_the_same_turns(tmp_path: Path) -> None:
-    made = scenario(tmp_path, KINDS["lanes"])
+    stated = scenario(tmp_path, KINDS["lanes"])
     seen = []
     for name in ("open", "credit"):
-        turns = execute.run(made, name).turns
+        turns = execute.run(stated, name).turns
         turns = turns[turns["outcome"].astype(str) == "retired"]
         seen.append({k: (p, o) for k, p, o in zip(turns["key"], turns["prompt_tokens"], turns["output_tokens"])})
     common = seen[0].keys() & seen[1].keys()
@@ -110,9 +110,9 @@ def test_filters_of_a_table_are_counted_in_the_record(tmp_path: Path) -> None:
     path = written(tmp_path, *talks)
     table = f'kind = "trace", path = "{path}", max_context_tokens = 10000, limit = 2'
     run = execute.run(scenario(tmp_path, f'kind = "lanes"\nlanes = 3\nconversations = {{ {table} }}\n'))
-    found = {row["kind"]: row["count"] for row in run.summary["trace"]["repairs"]}
+    counts = {row["kind"]: row["count"] for row in run.summary["trace"]["repairs"]}
     assert run.summary["trace"]["conversations"] == 2
-    assert found == {"context above 10,000 tokens": 3, "beyond the first 2 conversations": 1}
+    assert counts == {"context above 10,000 tokens": 3, "beyond the first 2 conversations": 1}
 
 
 def test_a_trace_is_read_once_for_all_runs_and_again_when_it_changes(tmp_path: Path) -> None:

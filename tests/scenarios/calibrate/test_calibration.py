@@ -56,13 +56,13 @@ def test_thirty_nulls_and_more_come_out_again_as_the_table_says(place: int) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["single_server_at_0.8", "tandem_16_at_0.95", "fluid_64_red_demand"])
 def test_runs_of_our_own_plants_come_out_again_as_the_table_says(name: str) -> None:
-    again, own = plants.null_row(name, 10), TABLE["nulls_run"][name]
-    assert again["first_words"] == own["first_words"]
-    assert again["alarms"] == [one for one in own["alarms"] if int(one.split(":")[0].split()[1]) < 10]
+    again, stated = plants.null_row(name, 10), TABLE["nulls_run"][name]
+    assert again["first_words"] == stated["first_words"]
+    assert again["alarms"] == [alarm for alarm in stated["alarms"] if int(alarm.split(":")[0].split()[1]) < 10]
 
 
 def test_the_power_curve_in_the_guide_is_the_tables() -> None:
     guide = (ROOT / "docs" / "verdict.md").read_text(encoding="utf-8")
     for periods in series.PERIODS:
-        row = [one["found_ratio"] for one in TABLE["power"] if one["periods"] == periods]
+        row = [row_["found_ratio"] for row_ in TABLE["power"] if row_["periods"] == periods]
         assert f"| {periods} | " + " | ".join(f"{share:.0%}" for share in row) + " |" in guide

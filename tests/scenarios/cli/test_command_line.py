@@ -12,29 +12,29 @@ from tests.scenarios.cli.shell import BASE, Shell
 
 
 def test_the_json_of_a_run_has_the_stated_shape(shell: Shell) -> None:
-    found = shell.json("run", "s.toml", "--candidate", "idle")
+    answer = shell.json("run", "s.toml", "--candidate", "idle")
     keys = {
         *("candidate", "verdict", "headline", "flow", "latency", "goodput", "gpu_hours", "by_class", "counts", "trace"),
         *("window_s", "cpu_s_by_part", "turns_per_cpu_s", "peak_rss_mb", "ended", "scenario", "seed"),
     }
-    assert keys <= set(found)
-    for verdict in found["verdict"].values():
+    assert keys <= set(answer)
+    for verdict in answer["verdict"].values():
         assert {"verdict", "period_s", "amplitude_ratio", "damping_ratio", "p_value", "cost"} <= set(verdict)
         assert verdict["verdict"] in get_args(Word)
-    assert "decode_occupancy_ratio" in found["verdict"]
-    assert {"decode_utilization_ratio", "starved_ratio", "fed"} <= set(found["flow"])
+    assert "decode_occupancy_ratio" in answer["verdict"]
+    assert {"decode_utilization_ratio", "starved_ratio", "fed"} <= set(answer["flow"])
     for name in ("ttft_s", "tpot_s", "e2e_s"):
-        assert {"p50", "p90", "p99"} == set(found["latency"][name])
-    assert {"ratio", "turns_per_s"} <= set(found["goodput"])
-    counts = found["counts"]
+        assert {"p50", "p90", "p99"} == set(answer["latency"][name])
+    assert {"ratio", "turns_per_s"} <= set(answer["goodput"])
+    counts = answer["counts"]
     assert {"arrived", "retired", "rejected", "failed", "preempted", "in_flight"} <= set(counts)
     assert counts["arrived"] == counts["retired"] + counts["rejected"] + counts["failed"] + counts["in_flight"]
-    assert found["trace"] is None
-    assert found["window_s"] == [10.0, 60.0]
-    assert found["ended"] == "horizon"
-    assert found["gpu_hours"] == pytest.approx(60.0 / 3600.0)
-    assert found["turns_per_cpu_s"] == pytest.approx(counts["retired"] / found["cpu_s_by_part"]["span"])
-    assert found["by_class"]["chat"]["counts"] == counts
+    assert answer["trace"] is None
+    assert answer["window_s"] == [10.0, 60.0]
+    assert answer["ended"] == "horizon"
+    assert answer["gpu_hours"] == pytest.approx(60.0 / 3600.0)
+    assert answer["turns_per_cpu_s"] == pytest.approx(counts["retired"] / answer["cpu_s_by_part"]["span"])
+    assert answer["by_class"]["chat"]["counts"] == counts
     assert list(shell.folder.iterdir()) == [shell.folder / "s.toml"], "--json writes nothing"
 
 
@@ -78,10 +78,10 @@ def test_a_run_that_retires_nothing_exits_with_one_and_says_why(shell: Shell) ->
 
 
 def test_the_json_of_a_comparison_has_the_stated_shape(shell: Shell) -> None:
-    found = shell.json("compare", "s.toml", "--seeds", "2", "--jobs", "1")
-    assert found["seeds"] == [1, 2]
-    assert set(found["candidates"]) == {"gate", "idle"}
-    gate, idle = found["candidates"]["gate"], found["candidates"]["idle"]
+    answer = shell.json("compare", "s.toml", "--seeds", "2", "--jobs", "1")
+    assert answer["seeds"] == [1, 2]
+    assert set(answer["candidates"]) == {"gate", "idle"}
+    gate, idle = answer["candidates"]["gate"], answer["candidates"]["idle"]
     used = idle["flow"]["decode_utilization_ratio"]
     assert set(used) == {"mean", "ci95"}
     assert used["ci95"][0] <= used["mean"] <= used["ci95"][1]
@@ -90,10 +90,10 @@ def test_the_json_of_a_comparison_has_the_stated_shape(shell: Shell) -> None:
     assert sum(word["counts"].values()) == 2
     assert gate["difference"] == {}
     assert set(idle["difference"]["flow.decode_utilization_ratio"]) == {"mean", "ci95"}
-    (check,) = found["expect"]
+    (check,) = answer["expect"]
     assert {"key", "want", "got", "ok"} <= set(check)
     assert gate["expect"] == [{k: check[k] for k in ("key", "want", "got", "ok")}]
-    assert found["ok"] is True
+    assert answer["ok"] is True
     assert not (shell.folder / "runs").exists()
 
 
@@ -107,20 +107,20 @@ def test_an_expectation_that_fails_is_shown_and_exits_with_one(shell: Shell) -> 
 
 @pytest.mark.slow
 def test_processes_find_what_one_process_finds(shell: Shell) -> None:
-    def plain(found: Any) -> Any:
-        for candidate in found["candidates"].values():
+    def plain(answer: Any) -> Any:
+        for candidate in answer["candidates"].values():
             for key in ("cpu_s_by_part", "turns_per_cpu_s", "peak_rss_mb"):
                 candidate.pop(key)
-        return found
+        return answer
 
-    one, two = (plain(shell.json("compare", "s.toml", "--jobs", jobs)) for jobs in ("1", "2"))
-    assert one == two
+    serial, two = (plain(shell.json("compare", "s.toml", "--jobs", jobs)) for jobs in ("1", "2"))
+    assert serial == two
 
 
 def test_list_names_every_shipped_scenario_with_its_question(shell: Shell) -> None:
-    found = shell.json("list")
-    assert {"full_empty_reference", "mild", "echo", "open_loop_null"} <= set(found)
-    assert all(entry["question"].endswith("?") and entry["candidates"] for entry in found.values())
+    answer = shell.json("list")
+    assert {"full_empty_reference", "mild", "echo", "open_loop_null"} <= set(answer)
+    assert all(entry["question"].endswith("?") and entry["candidates"] for entry in answer.values())
     code, out, _ = shell("list")
     assert code == 0
     assert "full_empty_reference" in out
@@ -137,9 +137,9 @@ def test_a_report_is_written_beside_the_runs_it_is_about(shell: Shell) -> None:
 def test_a_fluid_run_writes_the_same_columns_and_says_what_has_no_fluid_form(shell: Shell) -> None:
     text = BASE.replace('kind = "poisson"\nrate_per_s = 5.0', 'kind = "saturated"\nwaiting_turns = 30')
     shell.write(text.replace('"tandem"', '"fluid"'))
-    found = shell.json("run", "s.toml", "--candidate", "gate")
-    assert found["counts"]["retired"] > 100
-    assert found["verdict"]["decode_occupancy_ratio"]["verdict"] in get_args(Word)
+    answer = shell.json("run", "s.toml", "--candidate", "gate")
+    assert answer["counts"]["retired"] > 100
+    assert answer["verdict"]["decode_occupancy_ratio"]["verdict"] in get_args(Word)
     shell.write(text.replace('"tandem"', '"fluid"').replace("mean_s = 2.0", 'shape = "lognormal", mean_s = 2.0'))
     code, _, err = shell("run", "s.toml", "--candidate", "gate", "--json")
     assert (code, err.count("\n")) == (2, 1)

@@ -161,17 +161,17 @@ def test_every_command_shows_an_example_that_it_would_take(
     command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    own: Any = typer.main.get_command(cli.app)  # Typer's own copy of click publishes no types
-    context = own.make_context("steadyflow", [], resilient_parsing=True)
+    command_: Any = typer.main.get_command(cli.app)  # Typer's own copy of click publishes no types
+    context = command_.make_context("steadyflow", [], resilient_parsing=True)
     for word in command:
-        _, own, _ = own.resolve_command(context, [word])
-        context = own.make_context(word, [], parent=context, resilient_parsing=True)
-    message = " ".join(f"{own.help} {own.epilog or ''}".split())
+        _, command_, _ = command_.resolve_command(context, [word])
+        context = command_.make_context(word, [], parent=context, resilient_parsing=True)
+    message = " ".join(f"{command_.help} {command_.epilog or ''}".split())
     example = re.search(r"Example: steadyflow (.*?)(?: None)?\Z", message)
     assert example is not None
     words = shlex.split(example[1].strip())
     assert tuple(words[: len(command)]) == command
-    own.make_context(command[-1], words[len(command) :], parent=context.parent)
+    command_.make_context(command[-1], words[len(command) :], parent=context.parent)
 
 
 def test_the_group_of_traces_shows_an_example(

@@ -31,8 +31,8 @@ def after(*arguments: str) -> tuple[int, set[str]]:
     done = subprocess.run(
         [sys.executable, "-c", LISTED, *arguments], cwd=ROOT, capture_output=True, text=True, check=True, timeout=120
     )
-    found = json.loads(done.stderr.splitlines()[-1])
-    return int(found["code"] or 0), set(found["modules"])
+    modules = json.loads(done.stderr.splitlines()[-1])
+    return int(modules["code"] or 0), set(modules["modules"])
 
 
 @pytest.mark.parametrize(

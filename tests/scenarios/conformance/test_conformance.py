@@ -22,14 +22,14 @@ PERIODS = {"admission": 0.5, "batching": 0.5, "capacity": 30.0, "demand": 600.0,
 @pytest.mark.parametrize(("slot", "kind"), [(slot, kind) for slot in SLOTS for kind in shipped.kinds(slot)])
 def test_every_registered_law_conforms(slot: Any, kind: str) -> None:
     part = dict(shipped.examples(slot))[kind]
-    found = kit.check(lambda: laws.make_law(slot, part, PERIODS[slot]), slot)
-    assert [f"{one.question}: {one.what}" for one in found if not one.ok] == []
+    checks = kit.check(lambda: laws.make_law(slot, part, PERIODS[slot]), slot)
+    assert [f"{check_.question}: {check_.what}" for check_ in checks if not check_.ok] == []
 
 
 @pytest.mark.parametrize("kind", shipped.kinds("routing"))
 def test_every_registered_router_conforms(kind: str) -> None:
     make = laws.router_maker(dict(shipped.examples("routing"))[kind])
-    assert [f"{one.question}: {one.what}" for one in routers.check_router(make) if not one.ok] == []
+    assert [f"{check.question}: {check.what}" for check in routers.check_router(make) if not check.ok] == []
 
 
 class Windup:
@@ -100,7 +100,7 @@ CULPRITS = [
 
 @pytest.mark.parametrize(("law", "slot", "complaint"), CULPRITS)
 def test_the_suite_names_what_a_bad_law_does(law: Any, slot: Any, complaint: str) -> None:
-    message = " ".join(one.what for one in kit.check(lambda: law(EVERY), slot))
+    message = " ".join(check.what for check in kit.check(lambda: law(EVERY), slot))
     assert complaint in message
 
 
@@ -133,6 +133,6 @@ def test_a_law_of_a_file_runs_beside_the_shipped_ones(tmp_path: Path) -> None:
     path = tmp_path / "law.py"
     path.write_text(LAW)
     run = ["run", "mild", "--policy-file", f"{path}:MyGate", "--set", "horizon_s=120", "--json"]
-    found = CliRunner().invoke(app, run)
-    assert found.exit_code == 0, found.output
-    assert '"candidate": "my_gate"' in found.output
+    result = CliRunner().invoke(app, run)
+    assert result.exit_code == 0, result.output
+    assert '"candidate": "my_gate"' in result.output

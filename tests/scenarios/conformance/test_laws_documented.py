@@ -33,8 +33,8 @@ def test_every_law_has_a_row_and_a_source() -> None:
 
 def test_the_worked_example_of_the_guide_conforms() -> None:
     part = parsed(f"{DOCS / 'examples' / 'my_law.py'}:MyLaw")
-    found = kit.check(lambda: made_from_file(part, Every(period_s=0.5)), "admission")
-    assert [f"{one.question}: {one.what}" for one in found if not one.ok] == []
+    checks = kit.check(lambda: made_from_file(part, Every(period_s=0.5)), "admission")
+    assert [f"{check.question}: {check.what}" for check in checks if not check.ok] == []
 
 
 @pytest.mark.slow

@@ -228,15 +228,15 @@ def test_a_cluster_with_fixed_answers_is_identified_with_their_shape_and_its_gat
     shape = identified.model().shape
     assert shape.cv < 0.15
     assert identified.dead_time_s == pytest.approx(4.0, abs=0.3)
-    (found,) = analyze(
+    (analysis,) = analyze(
         scenario,
         identified=identified.model(),
         open_per_s=identified.open_per_s,
         residences_s=identified.residences_s(),
         verify=True,
     )
-    assert found.differences == ()
-    assert found.to_json()["model"]["residence_shape"].startswith("measured")  # type: ignore[index]
+    assert analysis.differences == ()
+    assert analysis.to_json()["model"]["residence_shape"].startswith("measured")  # type: ignore[index]
 
 
 @pytest.mark.slow

@@ -18,8 +18,8 @@ def write(path: Path, **columns: object) -> Path:
 
 
 def only(path: Path, **options: object) -> Judged:
-    (one,) = judge_file(path, **options)  # type: ignore[arg-type]
-    return one
+    (judged,) = judge_file(path, **options)  # type: ignore[arg-type]
+    return judged
 
 
 def tracker(tmp_path: Path) -> Path:

@@ -20,27 +20,27 @@ from tests.scenarios.judge.series import HOUR_S, only, tracker, write
 
 def test_two_replicas_and_one_in_turn_every_twenty_seconds_are_a_limit_cycle(tmp_path: Path) -> None:
     t = np.arange(0, HOUR_S, 20.0)
-    one = only(write(tmp_path / "replicas.csv", t_s=t, replicas=2 - np.arange(len(t)) % 2))
-    assert one.verdict.verdict == "limit_cycle"
-    assert one.verdict.period_s == pytest.approx(40, rel=1e-4)
-    assert one.reversals_per_hour == pytest.approx(180, rel=0.02)
-    assert one.flaps_per_hour == pytest.approx(90, rel=0.02)
-    assert "N/(N-1)" in one.likely
+    judged = only(write(tmp_path / "replicas.csv", t_s=t, replicas=2 - np.arange(len(t)) % 2))
+    assert judged.verdict.verdict == "limit_cycle"
+    assert judged.verdict.period_s == pytest.approx(40, rel=1e-4)
+    assert judged.reversals_per_hour == pytest.approx(180, rel=0.02)
+    assert judged.flaps_per_hour == pytest.approx(90, rel=0.02)
+    assert "N/(N-1)" in judged.likely
 
 
 @pytest.mark.parametrize("every_s", [5.0, 7.0, 10.0])
 def test_the_same_replicas_scraped_at_another_interval_keep_their_period(tmp_path: Path, every_s: float) -> None:
     t = np.arange(0, 2 * HOUR_S, every_s)
-    one = only(write(tmp_path / "replicas.csv", t_s=t, replicas=2 - np.floor(t / 20).astype(int) % 2))
-    assert one.verdict.verdict == "limit_cycle"
-    assert one.verdict.period_s == pytest.approx(40, rel=0.01)
+    judged = only(write(tmp_path / "replicas.csv", t_s=t, replicas=2 - np.floor(t / 20).astype(int) % 2))
+    assert judged.verdict.verdict == "limit_cycle"
+    assert judged.verdict.period_s == pytest.approx(40, rel=0.01)
 
 
 def test_a_perfect_tracker_of_a_periodic_load_is_driven_and_its_controller_is_not_blamed(tmp_path: Path) -> None:
-    one = only(tracker(tmp_path), load="load_per_s")
-    assert one.verdict.verdict == "driven"
-    assert "load_per_s" in one.verdict.reason
-    assert "not the controller" in one.likely
+    judged = only(tracker(tmp_path), load="load_per_s")
+    assert judged.verdict.verdict == "driven"
+    assert "load_per_s" in judged.verdict.reason
+    assert "not the controller" in judged.likely
     blind = only(tracker(tmp_path), columns=["replicas"])
     assert blind.verdict.verdict == "limit_cycle"
     assert "load column" in blind.likely
@@ -49,10 +49,10 @@ def test_a_perfect_tracker_of_a_periodic_load_is_driven_and_its_controller_is_no
 def test_a_doubling_scaler_is_blamed_for_not_counting_what_is_pending(tmp_path: Path) -> None:
     replicas = [4, 8, 16, 16, 8, 4] * 40
     t = np.arange(len(replicas)) * 15.0
-    one = only(write(tmp_path / "scaler.csv", time=t, replicas=replicas))
-    assert one.verdict.period_s == pytest.approx(90, rel=1e-3)
-    assert "pending" in one.likely
-    assert "1 unseen" in one.likely
+    judged = only(write(tmp_path / "scaler.csv", time=t, replicas=replicas))
+    assert judged.verdict.period_s == pytest.approx(90, rel=1e-3)
+    assert "pending" in judged.likely
+    assert "1 unseen" in judged.likely
 
 
 @pytest.mark.parametrize(
@@ -62,19 +62,19 @@ def test_a_doubling_scaler_is_blamed_for_not_counting_what_is_pending(tmp_path: 
 def test_constant_and_short_series_are_answered_plainly(
     tmp_path: Path, values: list[int], word: str, says: str
 ) -> None:
-    one = only(write(tmp_path / "x.csv", t_s=np.arange(len(values)) * 15.0, x=values))
-    assert one.verdict.verdict == word
-    assert says in one.verdict.reason
+    judged = only(write(tmp_path / "x.csv", t_s=np.arange(len(values)) * 15.0, x=values))
+    assert judged.verdict.verdict == word
+    assert says in judged.verdict.reason
 
 
 def test_the_last_time_at_which_a_level_changed_needs_no_regular_sampling(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     t = np.sort(rng.uniform(0, 4000, 3000))
     queue = 50 + 20 * np.sign(np.sin(2 * np.pi * t / 61)) + rng.normal(0, 3, len(t))
-    one = only(write(tmp_path / "queue.csv", t_s=t, queue=queue))
-    assert one.verdict.verdict == "limit_cycle"
-    assert one.verdict.period_s == pytest.approx(61, rel=0.01)
-    assert any("irregular" in note for note in one.notes)
+    judged = only(write(tmp_path / "queue.csv", t_s=t, queue=queue))
+    assert judged.verdict.verdict == "limit_cycle"
+    assert judged.verdict.period_s == pytest.approx(61, rel=0.01)
+    assert any("irregular" in note for note in judged.notes)
 
 
 def test_short_gaps_are_bridged_and_a_long_one_leaves_the_longest_stretch(tmp_path: Path) -> None:
@@ -93,10 +93,10 @@ def test_short_gaps_are_bridged_and_a_long_one_leaves_the_longest_stretch(tmp_pa
 def test_a_lasting_step_is_described_and_does_not_hide_the_cycle(tmp_path: Path) -> None:
     t = np.arange(0, 4000, 2.0)
     wave = np.sin(2 * np.pi * t / 60)
-    one = only(write(tmp_path / "x.csv", t_s=t, x=20.3 + 30.0 * (t > 2000) + 2 * wave), scale=20.0)
-    assert one.verdict.verdict == "limit_cycle"
-    assert one.verdict.period_s == pytest.approx(60, rel=0.01)
-    (step,) = one.steps
+    judged = only(write(tmp_path / "x.csv", t_s=t, x=20.3 + 30.0 * (t > 2000) + 2 * wave), scale=20.0)
+    assert judged.verdict.verdict == "limit_cycle"
+    assert judged.verdict.period_s == pytest.approx(60, rel=0.01)
+    (step,) = judged.steps
     assert step.at_s == pytest.approx(2000, abs=20)
     assert step.after - step.before == pytest.approx(30, abs=1)
 
@@ -106,8 +106,8 @@ def test_overshoot_and_settling_of_a_second_order_step_are_those_of_its_equation
     zeta, omega, since = 0.3, 0.5, np.maximum(t - 100, 0)
     damped = omega * np.sqrt(1 - zeta**2)
     ring = np.exp(-zeta * omega * since) * (np.cos(damped * since) + zeta * omega / damped * np.sin(damped * since))
-    one = only(write(tmp_path / "step.csv", t_s=t, x=1.5 + 10 * (1 - ring)))
-    (step,) = one.steps
+    judged = only(write(tmp_path / "step.csv", t_s=t, x=1.5 + 10 * (1 - ring)))
+    (step,) = judged.steps
     assert step.overshoot_ratio == pytest.approx(np.exp(-np.pi * zeta / np.sqrt(1 - zeta**2)), rel=0.05)
     assert step.settling_s == pytest.approx(np.log(20) / (zeta * omega), rel=0.3)
 
@@ -139,8 +139,8 @@ def test_the_command_prints_a_table_or_json_and_writes_a_page(tmp_path: Path) ->
     result = CliRunner().invoke(app, [str(path), "--load", "load_per_s"])
     assert result.exit_code == 0
     assert "driven" in result.output
-    made = CliRunner().invoke(app, [str(path), "--load", "load_per_s", "--json", "--html", str(page)])
-    answer = json.loads(made.output)
+    invoked = CliRunner().invoke(app, [str(path), "--load", "load_per_s", "--json", "--html", str(page)])
+    answer = json.loads(invoked.output)
     assert answer["series"]["replicas"]["verdict"] == "driven"
     assert 'id="judged-0"' in page.read_text(encoding="utf-8")
 
@@ -149,11 +149,11 @@ def test_rates_an_hour_are_of_the_stretch_that_was_judged(tmp_path: Path) -> Non
     t = np.arange(0, 4000, 10.0)
     x = np.round(t / 10) % 2
     x[(t >= 2000) & (t < 3600)] = np.nan
-    one = only(write(tmp_path / "hole.csv", t_s=t, x=x))
-    assert one.reversals_per_hour == pytest.approx(360, rel=0.02)
-    assert any("longest stretch alone, from 0 to 1990 s" in note for note in one.notes)
+    judged = only(write(tmp_path / "hole.csv", t_s=t, x=x))
+    assert judged.reversals_per_hour == pytest.approx(360, rel=0.02)
+    assert any("longest stretch alone, from 0 to 1990 s" in note for note in judged.notes)
 
 
 def test_a_record_too_long_for_its_samples_says_how_wide_its_bins_are(tmp_path: Path) -> None:
-    one = only(write(tmp_path / "long.csv", t_s=np.arange(50_000), x=np.arange(50_000) % 900 / 7))
-    assert "50000 samples every 1 s put into 20000 bins of 2.5 s" in one.notes
+    judged = only(write(tmp_path / "long.csv", t_s=np.arange(50_000), x=np.arange(50_000) % 900 / 7))
+    assert "50000 samples every 1 s put into 20000 bins of 2.5 s" in judged.notes

@@ -27,11 +27,11 @@ def test_a_prometheus_answer_is_read_with_the_labels_that_tell_its_series_apart(
     path = tmp_path / "answer.json"
     path.write_text(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}))
     judged = judge_file(path)
-    assert [one.name for one in judged] == [
+    assert [series.name for series in judged] == [
         'kube_deployment_status_replicas{deployment="prefill"}',
         'kube_deployment_status_replicas{deployment="decode"}',
     ]
-    assert all(one.verdict.period_s == pytest.approx(120, rel=0.01) for one in judged)
+    assert all(series.verdict.period_s == pytest.approx(120, rel=0.01) for series in judged)
 
 
 def test_dates_and_epochs_in_milliseconds_are_seconds_all_the_same(tmp_path: Path) -> None:
@@ -83,10 +83,10 @@ def test_a_word_among_numbers_is_an_error_with_its_row(tmp_path: Path) -> None:
 
 
 def test_rows_out_of_order_or_twice_are_repaired_and_reported(tmp_path: Path) -> None:
-    one = only(write(tmp_path / "again.csv", t_s=np.r_[5:9, 0:300], x=np.arange(304)))
-    assert one.samples == 300
-    assert "time goes back 1 times: rows put in order" in one.notes
-    assert "4 samples at an instant that comes again left out: the last one stands" in one.notes
+    judged = only(write(tmp_path / "again.csv", t_s=np.r_[5:9, 0:300], x=np.arange(304)))
+    assert judged.samples == 300
+    assert "time goes back 1 times: rows put in order" in judged.notes
+    assert "4 samples at an instant that comes again left out: the last one stands" in judged.notes
     assert only(write(tmp_path / "good.csv", t_s=np.arange(300), x=np.arange(300) % 7)).notes == ()
 
 
@@ -112,21 +112,21 @@ def test_values_that_are_missing_are_counted_and_the_bridges_are_reported(tmp_pa
     x = 5 + np.sin(2 * np.pi * t / 300)
     empty = x.copy()
     empty[[20, 40, 60, 61, 62]] = np.nan
-    one = only(write(tmp_path / "empty.csv", t_s=t, x=empty))
-    assert "5 of 400 values empty or not finite: left out" in one.notes
-    assert "2 samples missed singly: bridged" in one.notes
-    assert "1 gap (1.0% of the record) bridged" in one.notes
+    judged = only(write(tmp_path / "empty.csv", t_s=t, x=empty))
+    assert "5 of 400 values empty or not finite: left out" in judged.notes
+    assert "2 samples missed singly: bridged" in judged.notes
+    assert "1 gap (1.0% of the record) bridged" in judged.notes
     late = np.where(t < 3000, x, np.nan)
-    one = only(write(tmp_path / "late.csv", t_s=t, x=late))
-    assert "100 of 400 values empty or not finite: left out" in one.notes
-    assert one.span_s == pytest.approx(3000)
+    judged = only(write(tmp_path / "late.csv", t_s=t, x=late))
+    assert "100 of 400 values empty or not finite: left out" in judged.notes
+    assert judged.span_s == pytest.approx(3000)
 
 
 def test_a_hole_in_an_irregular_series_is_reported(tmp_path: Path) -> None:
     t = np.cumsum(np.random.default_rng(3).exponential(10.0, 400))
     t[200:] += 1000.0
-    one = only(write(tmp_path / "hole.csv", t_s=t, x=5 + np.sin(t / 50)))
-    assert any(note.startswith("nothing for 10") and note.endswith("joined by a line") for note in one.notes)
+    judged = only(write(tmp_path / "hole.csv", t_s=t, x=5 + np.sin(t / 50)))
+    assert any(note.startswith("nothing for 10") and note.endswith("joined by a line") for note in judged.notes)
 
 
 def test_a_load_is_not_invented_where_it_is_missing(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def long_table(label: str, values: list[object]) -> pd.DataFrame:
 def test_a_long_table_is_split_by_what_tells_its_rows_apart(tmp_path: Path, label: str, values: list[object]) -> None:
     path = tmp_path / "long.csv"
     long_table(label, values).to_csv(path, index=False)
-    words = {one.name: one.verdict.verdict for one in judge_file(path)}
+    words = {judged.name: judged.verdict.verdict for judged in judge_file(path)}
     cycling = f'busy{{{label}="{values[1]}"}}'
     assert len(words) == 3
     assert {name for name, word in words.items() if word == "limit_cycle"} == {cycling}
@@ -69,9 +69,9 @@ def test_hosts_that_report_in_turns_are_told_apart_too(tmp_path: Path) -> None:
 def test_only_what_is_asked_for_is_read_and_words_for_nothing_are_gaps(tmp_path: Path) -> None:
     cells = np.where(np.arange(len(AT)) % 40 == 7, "<unknown>", SWITCHED.astype(str))
     path = write(tmp_path / "x.csv", t_s=AT, replicas=cells, other=np.where(AT == 30, "soon", "5"))
-    one = only(path, columns=["replicas"])
-    assert one.verdict.period_s == pytest.approx(180, rel=0.01)
-    assert "6 of 240 values empty or not finite: left out" in one.notes
+    judged = only(path, columns=["replicas"])
+    assert judged.verdict.period_s == pytest.approx(180, rel=0.01)
+    assert "6 of 240 values empty or not finite: left out" in judged.notes
     with pytest.raises(UserError, match=r"row 4, column `other`: `soon` is not a number"):
         judge_file(path)
 
@@ -90,8 +90,8 @@ def test_numbers_with_units_are_numbers(cell: str, value: float | None) -> None:
 def test_times_of_day_go_on_past_midnight(tmp_path: Path) -> None:
     of_day = (23.5 * 3600 + AT) % 86400
     clock = [f"{int(s // 3600):02d}:{int(s // 60 % 60):02d}:{int(s % 60):02d}" for s in of_day]
-    one = only(write(tmp_path / "clock.csv", timestamp=clock, replicas=SWITCHED))
-    assert (one.verdict.verdict, one.span_s) == ("limit_cycle", 3600.0)
+    judged = only(write(tmp_path / "clock.csv", timestamp=clock, replicas=SWITCHED))
+    assert (judged.verdict.verdict, judged.span_s) == ("limit_cycle", 3600.0)
 
 
 def test_days_before_months_are_seen_by_their_order(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_grafana_frames_and_datadog_points_are_read_and_their_errors_shown(tmp_p
 def test_several_files_are_judged_together_and_told_apart_by_name(tmp_path: Path) -> None:
     a = write(tmp_path / "a.csv", t_s=AT, busy=SWITCHED)
     b = write(tmp_path / "b.csv", t_s=AT, busy=np.full(len(AT), 4))
-    assert {one.name: one.verdict.verdict for one in judge_file(a, b)} == {
+    assert {judged.name: judged.verdict.verdict for judged in judge_file(a, b)} == {
         "a: busy": "limit_cycle",
         "b: busy": "constant",
     }

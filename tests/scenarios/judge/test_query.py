@@ -69,7 +69,7 @@ def swing(t: float) -> float:
 def test_each_series_of_a_query_is_judged_by_itself() -> None:
     with prometheus(lambda fields: matrix(fields, a=swing, b=lambda _: 5.0)) as (url, asked):
         judged = judge_range(Range(url=url, query="busy", since_s=3600.0, step_s=5.0, token="secret"))
-    assert [one.name for one in judged] == ['busy{pod="a"}', 'busy{pod="b"}']
+    assert [series.name for series in judged] == ['busy{pod="a"}', 'busy{pod="b"}']
     assert judged[0].verdict.period_s == pytest.approx(120.0, rel=0.03)
     assert judged[1].verdict.verdict == "constant"
     (only,) = asked

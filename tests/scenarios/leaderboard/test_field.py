@@ -60,7 +60,7 @@ def test_an_interrupted_ranking_goes_on_from_what_it_kept(monkeypatch: pytest.Mo
 def test_a_law_of_the_users_own_takes_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     Runs(monkeypatch)
     places = ranked(run_field(["mild"], seeds=2, policy_file=LAW))
-    own = next(place for place in places if place.law == "my_law")
-    assert own.runs == 2
-    assert own.steadiness["mean"] == pytest.approx(0.9)
-    assert own.goods_per_gpu == {"mean": 1.0, "ci95": [1.0, 1.0]}
+    place_ = next(place for place in places if place.law == "my_law")
+    assert place_.runs == 2
+    assert place_.steadiness["mean"] == pytest.approx(0.9)
+    assert place_.goods_per_gpu == {"mean": 1.0, "ci95": [1.0, 1.0]}

@@ -57,7 +57,7 @@ def test_the_headline_says_what_a_cycle_costs_and_that_a_mild_one_costs_little()
 
 
 def test_a_steady_pool_can_be_starved_and_is_called_so() -> None:
-    found = summary("full_empty_reference", "credit_n", 700.0)
-    assert found["flow"]["fed"] == "starved"
-    assert found["flow"]["starved_ratio"] > 0.99
-    assert found["headline"].startswith("steady")
+    starved = summary("full_empty_reference", "credit_n", 700.0)
+    assert starved["flow"]["fed"] == "starved"
+    assert starved["flow"]["starved_ratio"] > 0.99
+    assert starved["headline"].startswith("steady")

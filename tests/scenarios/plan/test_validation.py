@@ -124,8 +124,8 @@ def test_a_lone_request_meets_no_queue() -> None:
 
 def test_requests_of_one_length_move_in_waves_and_wait_for_half_of_their_wave() -> None:
     served = closed_loop(SMALL, load(input_tokens=8192))
-    one = float(fill(SMALL, 8192.0).ttft_s) - ENGINE.step_s
-    assert served.ttft_s == pytest.approx(first_token(one * (8 + 1) / 2), rel=1e-6)
+    ttft_s = float(fill(SMALL, 8192.0).ttft_s) - ENGINE.step_s
+    assert served.ttft_s == pytest.approx(first_token(ttft_s * (8 + 1) / 2), rel=1e-6)
 
 
 def test_throughput_obeys_little_s_law() -> None:

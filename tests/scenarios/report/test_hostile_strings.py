@@ -18,15 +18,15 @@ class Tags(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.handlers: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found += [f"{tag} {name}" for name, _ in attrs if name.startswith("on")]
+        self.handlers += [f"{tag} {name}" for name, _ in attrs if name.startswith("on")]
         self._script = tag == "script"
 
     def handle_data(self, data: str) -> None:
         if self._script and data.strip().startswith("steal()"):
-            self.found.append("script")
+            self.handlers.append("script")
 
 
 def test_names_models_and_agents_of_a_trace_are_text_on_its_page(tmp_path: Path) -> None:
@@ -39,5 +39,5 @@ def test_names_models_and_agents_of_a_trace_are_text_on_its_page(tmp_path: Path)
     tags = Tags()
     tags._script = False
     tags.feed(page.read_text(encoding="utf-8"))
-    assert tags.found == []
+    assert tags.handlers == []
     assert "steal()" in page.read_text(encoding="utf-8")

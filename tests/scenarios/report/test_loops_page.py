@@ -14,14 +14,14 @@ from scenarios.schema.load import load
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, Analysis]:
-    return {one.candidate: one for one in analyze(load("hopf"))}
+def analyses() -> dict[str, Analysis]:
+    return {analysis.candidate: analysis for analysis in analyze(load("hopf"))}
 
 
 def test_a_step_settles_at_the_loop_gain_over_one_more_and_a_loop_beyond_its_hopf_gain_grows(
-    found: dict[str, Analysis],
+    analyses: dict[str, Analysis],
 ) -> None:
-    gentle, beyond = found["gentle"].prediction.loop, found["beyond"].prediction.loop
+    gentle, beyond = analyses["gentle"].prediction.loop, analyses["beyond"].prediction.loop
     assert gentle is not None
     assert beyond is not None
     gain = float(np.abs(gentle.response(np.array([1e-9j]))[0]))
@@ -34,9 +34,9 @@ def test_a_step_settles_at_the_loop_gain_over_one_more_and_a_loop_beyond_its_hop
 
 
 def test_the_nyquist_curve_passes_minus_one_at_the_stated_distance(
-    found: dict[str, Analysis],
+    analyses: dict[str, Analysis],
 ) -> None:
-    near = found["near"].prediction
+    near = analyses["near"].prediction
     assert near.loop is not None
     curve = next(trace for trace in loop_figure(near.loop, "#000000").data if trace.xaxis == "x3")
     distance = np.min(np.abs(1 + np.asarray(curve.x) + 1j * np.asarray(curve.y)))
@@ -44,19 +44,19 @@ def test_the_nyquist_curve_passes_minus_one_at_the_stated_distance(
 
 
 def test_every_candidate_has_a_row_and_those_without_a_linear_loop_say_so(
-    found: dict[str, Analysis], tmp_path: Path
+    analyses: dict[str, Analysis], tmp_path: Path
 ) -> None:
-    gate = [one for one in analyze(load("full_empty_reference")) if one.candidate == "retirement_gate"]
-    page = write_loops_page([*found.values(), *gate], "A <title>", "Which?", tmp_path / "p.html").read_text()
+    gate = [analysis for analysis in analyze(load("full_empty_reference")) if analysis.candidate == "retirement_gate"]
+    page = write_loops_page([*analyses.values(), *gate], "A <title>", "Which?", tmp_path / "p.html").read_text()
     assert "A &lt;title&gt;" in page
     rows = re.findall(r"<tr><td>(\w+)</td>", page)
-    assert rows == [*found, "retirement_gate"]
+    assert rows == [*analyses, "retirement_gate"]
     assert page.count("No linear loop to draw.") == 1
-    assert page.count('id="loop-') == len(found)
+    assert page.count('id="loop-') == len(analyses)
     assert not re.search(r"<(script|link|img)[^>]*(src|href)=", page)
 
 
-def test_the_page_is_written_to_the_path_named(found: dict[str, Analysis], tmp_path: Path) -> None:
-    path = write_loops_page([found["gentle"]], "t", "q", tmp_path / "deep" / "loops.html")
+def test_the_page_is_written_to_the_path_named(analyses: dict[str, Analysis], tmp_path: Path) -> None:
+    path = write_loops_page([analyses["gentle"]], "t", "q", tmp_path / "deep" / "loops.html")
     assert "gentle" in path.read_text(encoding="utf-8")
-    assert [one.name for one in path.parent.iterdir()] == ["loops.html"]
+    assert [analysis.name for analysis in path.parent.iterdir()] == ["loops.html"]

@@ -43,12 +43,12 @@ def row(scenario: str, candidate: str) -> Row:
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_suites_names_stay_whole_and_its_columns_are_left_out_by_name(width: int) -> None:
     names = {name: [c.name for c in load(path).candidates] for name, path in library().items()}
-    lines = drawn(suite_table([row(s, c) for s, own in names.items() for c in own], width), width)
+    lines = drawn(suite_table([row(s, c) for s, candidates in names.items() for c in candidates], width), width)
     assert max(map(len, lines)) <= width
     first = [line.strip().split("  ")[0] for line in lines]
-    for scenario, own in names.items():
-        assert first.count(scenario) == 1 + own.count(scenario)
-        assert set(own) <= set(first)
+    for scenario, candidates in names.items():
+        assert first.count(scenario) == 1 + candidates.count(scenario)
+        assert set(candidates) <= set(first)
     assert any("99.8\N{NO-BREAK SPACE}%" in line and "1 of 1" in line for line in lines)
     for number in ("63.2\N{NO-BREAK SPACE}s,", "12\N{NO-BREAK SPACE}%,"):
         assert sum(number in line for line in lines) == sum(map(len, names.values()))
@@ -82,12 +82,12 @@ def test_theory_and_run_stand_under_each_other_with_names_whole() -> None:
         mechanism="", verdict="limit_cycle", period_s=17.3312, amplitude_ratio=0.38243, damping_ratio=0.0
     )
     ran = {**predicted.numbers(), "utilization_ratio": 0.7712}
-    found = [
+    analyses = [
         Analysis(candidate=name, prediction=predicted, model=None, source="", measured=ran)
         for name in ("inflight_credit_gate", "pi_without_anti_windup")
     ]
-    lines = drawn(both_table(found, "title", 80), 80)
+    lines = drawn(both_table(analyses, "title", 80), 80)
     assert max(map(len, lines)) <= 80
-    assert [line.split()[0] for line in lines if "theory" in line] == [one.candidate for one in found]
+    assert [line.split()[0] for line in lines if "theory" in line] == [analysis.candidate for analysis in analyses]
     assert sum("17.33 s" in line and "limit cycle" in line for line in lines) == 4
     assert "left out for want of width: damping" in "\n".join(lines)

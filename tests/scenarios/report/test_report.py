@@ -141,7 +141,7 @@ def test_a_thinned_spectrum_keeps_its_peak(runs: list[RunData]) -> None:
 
 def test_candidates_look_different_up_to_two_dozen() -> None:
     looks = [look(i, str(i)) for i in range(len(PALETTE) * len(DASHES))]
-    assert len({(one.color, one.dash) for one in looks}) == len(looks)
+    assert len({(look_.color, look_.dash) for look_ in looks}) == len(looks)
 
 
 def test_the_table_gives_each_candidate_a_line(runs: list[RunData]) -> None:
@@ -159,8 +159,8 @@ def test_the_table_takes_the_means_and_modes_of_a_comparison() -> None:
         "latency": {"ttft_s": {"p50": {"mean": 0.25, "ci95": None}, "p99": {"mean": 12.0, "ci95": None}}},
     }
     headings, lines = rows([summary])
-    found = dict(zip(headings, lines[0]))
-    assert found == {
+    cells = dict(zip(headings, lines[0]))
+    assert cells == {
         "candidate": "a",
         "verdict": "steady, fed (9 of 10 seeds)",
         "in use": "78.7 ±0.2 %",
@@ -186,8 +186,8 @@ def test_no_two_slices_of_a_lane_overlap(spans: list[tuple[float, float]]) -> No
     ends = np.array([b + d for b, d in spans])
     lane = perfetto.lanes(begins, ends)
     for number in set(lane.tolist()):
-        own = lane == number
-        assert np.all(ends[own][:-1] <= begins[own][1:])
+        of_lane = lane == number
+        assert np.all(ends[of_lane][:-1] <= begins[of_lane][1:])
     depth = max((int(((begins <= t) & (ends > t)).sum()) for t in begins), default=0)
     assert lane.max(initial=-1) + 1 <= max(depth, 1)
 
@@ -242,18 +242,18 @@ def test_cluster_panels_appear_only_with_their_data(html: str) -> None:
 
 def test_the_timeline_draws_the_turns_of_its_workers() -> None:
     run = fake_run(cluster=True, horizon_s=150.0)
-    found, (first, until) = worker_strips(run)
-    assert {strip.role for strip in found} == {"fill", "decode"}
-    for strip in found:
+    strips, (first, until) = worker_strips(run)
+    assert {strip.role for strip in strips} == {"fill", "decode"}
+    for strip in strips:
         assert np.all(strip.begins >= first)
         assert np.all(strip.ends <= until)
         assert strip.lane.max() < LANES
-    worker = found[-1].worker
-    own = run.turns[(run.turns["decode_worker"] == worker)]
+    worker = strips[-1].worker
+    of_worker = run.turns[(run.turns["decode_worker"] == worker)]
     at = (first + until) / 2
-    inside = int(((own["joined_s"] <= at) & ~(own["ended_s"] <= at)).sum())
-    drawn = int(((found[-1].begins <= at) & (found[-1].ends > at)).sum())
-    assert drawn <= inside <= found[-1].depth
+    inside = int(((of_worker["joined_s"] <= at) & ~(of_worker["ended_s"] <= at)).sum())
+    drawn = int(((strips[-1].begins <= at) & (strips[-1].ends > at)).sum())
+    assert drawn <= inside <= strips[-1].depth
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])

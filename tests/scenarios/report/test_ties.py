@@ -22,8 +22,8 @@ def test_names_are_listed_as_a_sentence_has_them() -> None:
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_the_titles_of_equal_runs_name_every_one_of_them(count: int) -> None:
-    one = fake_run("first", relay=False, cluster=True)
-    runs = [one, twin(one, "second"), twin(one, "third")][:count]
+    first = fake_run("first", relay=False, cluster=True)
+    runs = [first, twin(first, "second"), twin(first, "third")][:count]
     every = listed([run.candidate for run in runs])
     titles = "\n".join(re.findall(r"<h3>(.*?)</h3>", page(runs)))
     assert f"fares worst, under {every}: " in titles

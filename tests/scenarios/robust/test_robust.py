@@ -51,11 +51,13 @@ def scenario(tmp_path: Path, text: str = FLUID) -> Scenario:
 @given(st.integers(2, 40), st.integers(0, 1000), st.floats(0.1, 1.0), st.floats(1.0, 10.0))
 def test_every_strip_of_every_range_is_met_once(count: int, seed: int, low: float, high: float) -> None:
     ranges = {"residence_cv_ratio": (0.0, 3.0), "dead_time_ratio": (low, 2.0 * high)}
-    found = draws(ranges, count, seed)
-    assert found == draws(ranges, count, seed)
-    strips = sorted(min(int(one["residence_cv_ratio"] / 3.0 * count), count - 1) for one in found)
+    drawn = draws(ranges, count, seed)
+    assert drawn == draws(ranges, count, seed)
+    strips = sorted(min(int(point["residence_cv_ratio"] / 3.0 * count), count - 1) for point in drawn)
     assert strips == list(range(count))
-    assert all(low <= one["dead_time_ratio"] * (1 + 1e-8) and one["dead_time_ratio"] <= 2.0 * high for one in found)
+    assert all(
+        low <= point["dead_time_ratio"] * (1 + 1e-8) and point["dead_time_ratio"] <= 2.0 * high for point in drawn
+    )
 
 
 def test_a_draw_changes_the_plant_and_no_law(tmp_path: Path) -> None:
@@ -98,10 +100,10 @@ def outcome(draw: Mapping[str, float], verdict: str, fed: str = "fed") -> Outcom
 
 def test_a_law_breaks_where_its_broken_draws_lie_apart_from_the_others() -> None:
     points = [{"a_ratio": a, "b_ratio": b} for a in (0.5, 1.0, 1.5, 2.0) for b in (0.5, 1.0, 2.0)]
-    found = breaks_at([outcome(p, "limit_cycle" if p["a_ratio"] > 1.2 else "steady") for p in points])
-    assert found is not None
-    assert (found.name, found.above, found.value) == ("a_ratio", True, 1.25)
-    assert (found.beyond, found.broken, found.held) == (6, 6, 0)
+    breaks = breaks_at([outcome(p, "limit_cycle" if p["a_ratio"] > 1.2 else "steady") for p in points])
+    assert breaks is not None
+    assert (breaks.name, breaks.above, breaks.value) == ("a_ratio", True, 1.25)
+    assert (breaks.beyond, breaks.broken, breaks.held) == (6, 6, 0)
     low = breaks_at([outcome(p, "steady", "starved" if p["b_ratio"] < 0.8 else "fed") for p in points])
     assert low is not None
     assert (low.name, low.above) == ("b_ratio", False)
@@ -126,9 +128,9 @@ def test_the_words_of_an_outcome() -> None:
 def test_the_eager_gain_breaks_at_long_dead_times_and_a_second_call_runs_nothing(tmp_path: Path) -> None:
     stated, kept = scenario(tmp_path), tmp_path / "runs.jsonl"
     counts: list[tuple[int, int]] = []
-    found = robust(stated, count=6, kept=kept, done=lambda *n: counts.append(n))
+    robustness = robust(stated, count=6, kept=kept, done=lambda *n: counts.append(n))
     assert counts[-1] == (12, 12)
-    eager = next(law for law in found.laws if law.candidate == "eager")
+    eager = next(law for law in robustness.laws if law.candidate == "eager")
     # Theory: its Hopf gain is 0.85 at 2 s and falls below 0.8 just beyond it.
     assert eager.breaks is not None
     assert (eager.breaks.name, eager.breaks.above) == ("dead_time_ratio", True)
@@ -137,8 +139,8 @@ def test_the_eager_gain_breaks_at_long_dead_times_and_a_second_call_runs_nothing
     counts.clear()
     again = robust(stated, count=6, kept=kept, done=lambda *n: counts.append(n))
     assert counts == [(12, 12)]
-    assert again == found
-    figure: Any = robust_figure(found.laws, list(found.ranges))
+    assert again == robustness
+    figure: Any = robust_figure(robustness.laws, list(robustness.ranges))
     assert sum(len(trace.x) for trace in figure.data) == 12
     assert "dead_time_ratio above" in sentence(eager)
 
@@ -148,11 +150,11 @@ def test_the_command_writes_its_page_and_its_numbers(tmp_path: Path) -> None:
     scenario(tmp_path)
     out = tmp_path / "out"
     words = ["robust", str(tmp_path / "two.toml"), "--draws", "2", "--jobs", "1", "--candidate", "gentle"]
-    said = CliRunner().invoke(app, [*words, "--out", str(out), "--json"])
-    assert said.exit_code == 0, said.output
-    numbers = json.loads(said.stdout)
+    result = CliRunner().invoke(app, [*words, "--out", str(out), "--json"])
+    assert result.exit_code == 0, result.output
+    numbers = json.loads(result.stdout)
     law = numbers["candidates"]["gentle"]
-    assert law["yield"]["holding"] == sum(one["outcome"] == "holds" for one in law["draws"])
+    assert law["yield"]["holding"] == sum(draw["outcome"] == "holds" for draw in law["draws"])
     assert law["yield"]["ci95"][0] <= law["yield"]["ratio"] <= law["yield"]["ci95"][1]
     assert 'id="robust-map"' in (out / "robust.html").read_text()
 

@@ -21,18 +21,18 @@ def filled_s(cancelled: TurnId | None, at_s: float) -> dict[int, float]:
     sink = MemorySink()
 
     async def main(clock: Any) -> None:
-        made, _ = assemble.orchestrator(SCENARIO, SCENARIO.candidates[0], 1, clock, sink)
+        orchestrator, _ = assemble.orchestrator(SCENARIO, SCENARIO.candidates[0], 1, clock, sink)
         result: list[bool] = []
 
         def cancel(turn_id: TurnId) -> None:
-            result.append(made.cancel(turn_id))
+            result.append(orchestrator.cancel(turn_id))
 
         if cancelled is not None:  # set just before, it is the last event of its instant
             clock.at(at_s - 1e-9, lambda _: clock.at(at_s, cancel, cancelled), None)
-        assert await made.run() == "drained"
-        assert isinstance(made.plant, Cluster)
+        assert await orchestrator.run() == "drained"
+        assert isinstance(orchestrator.plant, Cluster)
         assert result == [True] * (cancelled is not None)
-        for pool in made.plant.read().pools.values():
+        for pool in orchestrator.plant.read().pools.values():
             assert (pool.busy_slots, pool.kv_used_tokens) == (0, 0)
 
     run_virtual(main)

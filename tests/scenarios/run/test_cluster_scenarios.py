@@ -61,8 +61,8 @@ def test_candidates_of_one_seed_meet_the_same_turns() -> None:
         assert (first.loc[common, column] == second.loc[common, column]).all()
     both = common[(first.loc[common, "outcome"] == "retired") & (second.loc[common, "outcome"] == "retired")]
     assert (first.loc[both, "output_tokens"] == second.loc[both, "output_tokens"]).all()
-    starts = {name: own.loc[both].sort_values("arrived_s") for name, own in (("a", first), ("b", second))}
-    think = {name: thinks(own) for name, own in starts.items()}
+    starts = {name: turns.loc[both].sort_values("arrived_s") for name, turns in (("a", first), ("b", second))}
+    think = {name: thinks(turns) for name, turns in starts.items()}
     shared = think["a"].index.intersection(think["b"].index)
     assert len(shared) > 20
     assert np.allclose(think["a"][shared], think["b"][shared])
@@ -113,8 +113,8 @@ def test_the_store_hits_what_the_raw_block_ids_say(source: dict[str, Any]) -> No
     assert set(turns["outcome"]) == {"retired"}
     assert len(turns) == corpus.requests
     played = {
-        tuple(own["prompt_tokens"]): own["cached_tokens"].tolist()
-        for _, own in turns.sort_values("ordinal").groupby("session_id")
+        tuple(of_session["prompt_tokens"]): of_session["cached_tokens"].tolist()
+        for _, of_session in turns.sort_values("ordinal").groupby("session_id")
     }
     for conversation in corpus.conversations:
         prompts = conversation.streams[0].prompt_tokens.tolist()

@@ -22,8 +22,8 @@ from tests.paths import ROOT
 
 
 def test_the_dictionary_is_what_the_command_makes() -> None:
-    made = (ROOT / "docs" / "record.md").read_text(encoding="utf-8")
-    assert made == document(), "run python -m scenarios.run.dictionary"
+    written = (ROOT / "docs" / "record.md").read_text(encoding="utf-8")
+    assert written == document(), "run python -m scenarios.run.dictionary"
 
 
 def test_every_number_of_a_message_has_a_meaning_and_every_slot_its_messages() -> None:

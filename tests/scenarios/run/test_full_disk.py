@@ -49,7 +49,7 @@ def test_a_page_that_no_longer_fits_leaves_the_older_one_as_it_was(tmp_path: Pat
     path.write_text("older", encoding="utf-8")
     with pytest.raises(UserError, match=r"page\.html: cannot be written"), largest_file(10), atomic_write(path) as part:
         part.write_text("x" * 100, encoding="utf-8")
-    assert [(one.name, one.read_text(encoding="utf-8")) for one in tmp_path.iterdir()] == [("page.html", "older")]
+    assert [(entry.name, entry.read_text(encoding="utf-8")) for entry in tmp_path.iterdir()] == [("page.html", "older")]
 
 
 def test_what_is_no_plain_file_is_written_to_and_not_replaced() -> None:
@@ -73,7 +73,7 @@ def test_the_command_says_so_in_one_line(
         cli.main()
     assert left.value.code == 2
     assert capsys.readouterr().err == f"steadyflow: {tmp_path / 'y.html'}: cannot be written: No space left on device\n"
-    assert [one.name for one in tmp_path.iterdir()] == ["x.csv"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x.csv"]
 
 
 @pytest.mark.slow

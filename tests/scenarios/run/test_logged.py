@@ -61,7 +61,7 @@ def test_every_decision_of_a_record_is_logged_in_order(capsys: pytest.CaptureFix
     assert logged[0]["event"] == "run started"
     assert logged[-1]["event"] == "run ended"
     kinds = {str(event["kind"]) for event in done.data.events}
-    decisions = [(one["event"], one["at_s"]) for one in logged if one["event"] in kinds]
+    decisions = [(entry["event"], entry["at_s"]) for entry in logged if entry["event"] in kinds]
     assert decisions
     assert decisions == [(event["kind"], event["at_s"]) for event in done.data.events]
 
@@ -70,9 +70,11 @@ def test_every_decision_of_a_record_is_logged_in_order(capsys: pytest.CaptureFix
 @pytest.mark.usefixtures("json_log")
 def test_worker_processes_log_too(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(commentary.LEVEL, "info")
-    found = compare(load("mild", SHORT), seeds=2, jobs=2)
-    ends = [(one["candidate"], one["seed"]) for one in lines(capfd.readouterr().err) if one["event"] == "run ended"]
-    assert sorted(ends) == sorted((name, seed) for name in found.summaries for seed in found.seeds)
+    comparison = compare(load("mild", SHORT), seeds=2, jobs=2)
+    ends = [
+        (entry["candidate"], entry["seed"]) for entry in lines(capfd.readouterr().err) if entry["event"] == "run ended"
+    ]
+    assert sorted(ends) == sorted((name, seed) for name in comparison.summaries for seed in comparison.seeds)
 
 
 class Counting:

@@ -74,11 +74,11 @@ def test_counts_are_conserved(rows: list[tuple[float, float, str]]) -> None:
 
 
 def test_latencies_come_from_the_four_instants() -> None:
-    found = metrics.latency(turns([{}]), (0.0, 20.0))
-    assert found["ttft_s"]["p50"] == 2.0
-    assert found["ttft_from_release_s"]["p50"] == 1.0
-    assert found["tpot_s"]["p99"] == pytest.approx(1.0)
-    assert found["e2e_s"]["p90"] == 12.0
+    latency = metrics.latency(turns([{}]), (0.0, 20.0))
+    assert latency["ttft_s"]["p50"] == 2.0
+    assert latency["ttft_from_release_s"]["p50"] == 1.0
+    assert latency["tpot_s"]["p99"] == pytest.approx(1.0)
+    assert latency["e2e_s"]["p90"] == 12.0
 
 
 def test_a_single_token_has_no_time_per_token() -> None:
@@ -99,10 +99,10 @@ def test_a_bin_across_the_edge_of_the_window_is_left_out() -> None:
 
 
 def test_a_run_shorter_than_its_warm_up_has_no_numbers() -> None:
-    found = summarize(turns([{}]), bins([1.0], [1.0]), window_s=(50.0, 60.0))
-    assert found["flow"]["decode_utilization_ratio"] is None
-    assert found["latency"]["e2e_s"]["p50"] is None
-    assert found["goodput"]["ratio"] is None
+    summary = summarize(turns([{}]), bins([1.0], [1.0]), window_s=(50.0, 60.0))
+    assert summary["flow"]["decode_utilization_ratio"] is None
+    assert summary["latency"]["e2e_s"]["p50"] is None
+    assert summary["goodput"]["ratio"] is None
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_gpu_hours_are_worker_seconds_times_gpus() -> None:
 
 def test_a_fluid_run_is_counted_from_its_bins() -> None:
     empty = turns([{}]).iloc[:0]
-    found = summarize(empty, bins([1.0] * 4, [5.0] * 4), window_s=(0.0, 4.0))
-    assert found["counts"]["arrived"] == 4.0
-    assert found["counts"]["waiting"] == 5.0
-    assert found["by_class"] == {}
+    summary = summarize(empty, bins([1.0] * 4, [5.0] * 4), window_s=(0.0, 4.0))
+    assert summary["counts"]["arrived"] == 4.0
+    assert summary["counts"]["waiting"] == 5.0
+    assert summary["by_class"] == {}

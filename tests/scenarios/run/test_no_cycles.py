@@ -27,11 +27,11 @@ EARLY_FAULTS = ("plant.faults.0.at_s=40", "plant.faults.1.at_s=50", "plant.fault
 def test_what_a_turn_leaves_goes_with_it(
     name: str, horizon_s: float, more: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found: list[tuple[int, int]] = []
+    garbage: list[tuple[int, int]] = []
 
     def closed(self: Orchestrator, close: Any = Orchestrator._close) -> None:
         close(self)
-        found.append((gc.collect(), self.ledger.retired))
+        garbage.append((gc.collect(), self.ledger.retired))
 
     monkeypatch.setattr(Orchestrator, "_close", closed)
     scenario = load(
@@ -39,6 +39,6 @@ def test_what_a_turn_leaves_goes_with_it(
     )
     gc.collect()
     run(scenario, scenario.candidates[-1].name)
-    ((cyclic, retired),) = found
+    ((cyclic, retired),) = garbage
     assert retired > 20
     assert cyclic < 0.2 * retired, f"{cyclic} objects in cycles after {retired} turns"

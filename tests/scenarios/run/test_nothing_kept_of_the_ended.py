@@ -69,18 +69,18 @@ def test_nothing_stays_behind_of_turns_that_are_cancelled_rejected_or_lost(workl
     kept: list[int] = []
 
     async def main(clock: Any) -> None:
-        made, _ = assemble.orchestrator(scenario, scenario.candidates[0], 1, clock, sink)
-        plant = made.plant
+        orchestrator, _ = assemble.orchestrator(scenario, scenario.candidates[0], 1, clock, sink)
+        plant = orchestrator.plant
         assert isinstance(plant, Cluster)
 
         def cancel(_: None) -> None:
-            for turn_id in [n for n in made._turns if n % 3 == 0]:
-                made.cancel(TurnId(turn_id))
+            for turn_id in [n for n in orchestrator._turns if n % 3 == 0]:
+                orchestrator.cancel(TurnId(turn_id))
             clock.at(clock.now() + 5.0, cancel, None)
 
         clock.at(5.0, cancel, None)
-        await made.run()
-        live = set(made._turns)
+        await orchestrator.run()
+        live = set(orchestrator._turns)
         tables = (plant._hidden_turns, plant._events.progress, plant._events.idle_since_s or {})
         kept.extend(turn_id for table in tables for turn_id in table if turn_id not in live)
         assert plant._events.idle_since_s is not None
@@ -121,11 +121,11 @@ def test_nothing_stays_behind_of_turns_that_the_reference_plant_retired(workload
     retired: list[int] = []
 
     async def main(clock: Any) -> None:
-        made, _ = assemble.orchestrator(scenario, scenario.candidates[0], 1, clock, MemorySink())
-        await made.run()
-        plant: Any = made.plant
-        kept.extend(turn_id for turn_id in plant._hidden_turns if turn_id not in made._turns)
-        retired.append(made.ledger.retired)
+        orchestrator, _ = assemble.orchestrator(scenario, scenario.candidates[0], 1, clock, MemorySink())
+        await orchestrator.run()
+        plant: Any = orchestrator.plant
+        kept.extend(turn_id for turn_id in plant._hidden_turns if turn_id not in orchestrator._turns)
+        retired.append(orchestrator.ledger.retired)
 
     run_virtual(main)
     assert retired[0] > 50

@@ -50,14 +50,14 @@ def test_no_worker_spends_more_seconds_than_there_are(name: str) -> None:
         "workload.ramp_s=5",
         "workload.conversations.sessions=20",
     ]
-    found = run(load("aggregated_vs_disaggregated", sets), name).summary["stranded"]
-    for each in found["by_pool"].values():
+    stranded_ = run(load("aggregated_vs_disaggregated", sets), name).summary["stranded"]
+    for each in stranded_["by_pool"].values():
         used = 2.0 - each["compute_ratio"] - each["bandwidth_ratio"]
         assert 0.0 <= used <= 1.0 + 1e-9
-    assert (found["decode_ratio"] is None) == (name == "aggregated")
+    assert (stranded_["decode_ratio"] is None) == (name == "aggregated")
 
 
-def made(fill: np.ndarray, decode: np.ndarray, step_s: float, **more: np.ndarray) -> pd.DataFrame:
+def levels_of(fill: np.ndarray, decode: np.ndarray, step_s: float, **more: np.ndarray) -> pd.DataFrame:
     columns = {"t_s": np.arange(len(fill)) * step_s, "filling_turns_mean": fill, "decoding_turns_mean": decode, **more}
     return pd.DataFrame(columns)
 
@@ -72,17 +72,17 @@ def test_a_load_that_trails_by_an_angle_is_said_to(behind_deg: float) -> None:
     cycle = SignalVerdict(
         signal="in_flight_turns", verdict="limit_cycle", reason="", amplitude_ratio=0.1, cost={}, period_s=period_s
     )
-    found = swing(made(fill, decode, step_s), (0.0, 600.0), {"in_flight_turns": cycle})
-    assert found is not None
-    assert found["behind_deg"] == pytest.approx(behind_deg, abs=3.0)
-    assert found["fill_swing_ratio"] == pytest.approx(5.0 / np.sqrt(2) / 30.0, rel=0.05)
+    phases = swing(levels_of(fill, decode, step_s), (0.0, 600.0), {"in_flight_turns": cycle})
+    assert phases is not None
+    assert phases["behind_deg"] == pytest.approx(behind_deg, abs=3.0)
+    assert phases["fill_swing_ratio"] == pytest.approx(5.0 / np.sqrt(2) / 30.0, rel=0.05)
 
 
 def test_loads_without_a_cycle_have_no_phase() -> None:
     rng = np.random.default_rng(5)
-    found = swing(made(rng.normal(9, 1, 400), rng.normal(9, 1, 400), 1.0), (0.0, 400.0), {})
-    assert found is not None
-    assert found["behind_deg"] is None
+    phases = swing(levels_of(rng.normal(9, 1, 400), rng.normal(9, 1, 400), 1.0), (0.0, 400.0), {})
+    assert phases is not None
+    assert phases["behind_deg"] is None
 
 
 def test_slots_are_stranded_only_beside_turns_that_wait_for_the_other_stage() -> None:
@@ -95,11 +95,11 @@ def test_slots_are_stranded_only_beside_turns_that_wait_for_the_other_stage() ->
             "pool.fill.active_workers_mean": np.full(rows, 2.0),
         }
         filling, decoding = np.array([7.0, 2.0, 0.0, 5.0]), np.array([4.0, 4.0, 8.0, 8.0])
-        signals = made(filling, decoding, 1.0, **columns)
-        found = stranded({"fill": (8.0, 2.0, 0.0)}, plant.pools, signals, (0.0, 4.0))  # type: ignore[dict-item]  # a name
-        assert found["decode_ratio"] == pytest.approx(4.0 / 32.0)  # four idle slots beside five in line; else none
-        assert found["fill_ratio"] == pytest.approx(2.0 / 8.0)  # two idle workers beside three that are ready
-        assert (found["compute_ratio"], found["bandwidth_ratio"]) == (0.75, 1.0)
+        signals = levels_of(filling, decoding, 1.0, **columns)
+        shares = stranded({"fill": (8.0, 2.0, 0.0)}, plant.pools, signals, (0.0, 4.0))  # type: ignore[dict-item]  # a name
+        assert shares["decode_ratio"] == pytest.approx(4.0 / 32.0)  # four idle slots beside five in line; else none
+        assert shares["fill_ratio"] == pytest.approx(2.0 / 8.0)  # two idle workers beside three that are ready
+        assert (shares["compute_ratio"], shares["bandwidth_ratio"]) == (0.75, 1.0)
 
     run_virtual(main)
 
@@ -108,8 +108,8 @@ def test_caps_above_the_slots_of_a_worker_change_nothing() -> None:
     def turns_and_slots(cap_turns: int) -> tuple[pd.DataFrame, pd.DataFrame]:
         law = "candidates.ratio_1.batching"
         sets = ["horizon_s=240", "warmup_s=60", f"{law}.least_turns={cap_turns}", f"{law}.most_turns={cap_turns}"]
-        found = run(load("loops_apart", sets), "ratio_1")
-        return found.turns, found.signals[["slots", "decode_occupancy_ratio_mean"]]
+        recorded = run(load("loops_apart", sets), "ratio_1")
+        return recorded.turns, recorded.signals[["slots", "decode_occupancy_ratio_mean"]]
 
     turns, signals = turns_and_slots(64)
     turns_8, signals_8 = turns_and_slots(8)

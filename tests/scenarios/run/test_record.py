@@ -68,10 +68,10 @@ def test_blocks_and_one_write_read_the_same(run: RunData, tmp_path: Path) -> Non
             scenario_toml=run.scenario_toml,
         )
     write(tmp_path / "whole", run)
-    blocks, whole = load(tmp_path / "blocks"), load(tmp_path / "whole")
-    pd.testing.assert_frame_equal(blocks.signals, whole.signals)
-    pd.testing.assert_frame_equal(blocks.turns, whole.turns, check_categorical=False)
-    assert blocks.events == whole.events
+    blocks, at_once = load(tmp_path / "blocks"), load(tmp_path / "whole")
+    pd.testing.assert_frame_equal(blocks.signals, at_once.signals)
+    pd.testing.assert_frame_equal(blocks.turns, at_once.turns, check_categorical=False)
+    assert blocks.events == at_once.events
 
 
 def test_equal_runs_give_equal_bytes(run: RunData, tmp_path: Path) -> None:
@@ -193,12 +193,12 @@ def test_a_record_with_garbage_in_one_of_its_files_names_it(folder: Path, name: 
     ],
 )
 def test_a_record_of_another_version_is_told_by_what_it_lacks(folder: Path, name: str, path: tuple[str, ...]) -> None:
-    whole = json.loads((folder / name).read_bytes())
-    here = whole
+    manifest = json.loads((folder / name).read_bytes())
+    here = manifest
     for step in path[:-1]:
         here = here[step]
     del here[path[-1]]
-    (folder / name).write_text(json.dumps(whole), encoding="utf-8")
+    (folder / name).write_text(json.dumps(manifest), encoding="utf-8")
     assert f"{folder / name}: lacks {'.'.join(path)}: damaged, or by another version" in lines(folder)
     (folder / name).write_text("[1]", encoding="utf-8")
     assert f"{folder / name}: lacks" in lines(folder)

@@ -47,9 +47,9 @@ def test_two_processes_with_different_hash_seeds_write_the_same_bytes(tmp_path: 
     for name, hash_seed in (("one", "1"), ("two", "4242")):
         recorded(tmp_path / name, hash_seed, MIXED)
     for file in ("turns.parquet", "signals.parquet", "events.jsonl.zst"):
-        one, two = ((tmp_path / name / file).read_bytes() for name in ("one", "two"))
-        assert len(one) > 1000
-        assert one == two, file
+        first, two = ((tmp_path / name / file).read_bytes() for name in ("one", "two"))
+        assert len(first) > 1000
+        assert first == two, file
     verdicts = [rounded(orjson.loads((tmp_path / name / "verdict.json").read_bytes())) for name in ("one", "two")]
     assert verdicts[0] == verdicts[1]
 
@@ -88,6 +88,6 @@ def test_every_policy_meets_the_same_turns() -> None:
 
 
 def test_another_seed_is_another_world_and_the_same_seed_the_same() -> None:
-    one, again, other = small(1).turns, small(1).turns, small(2).turns
-    assert one.equals(again)
-    assert set(one["key"]).isdisjoint(other["key"])
+    first, again, other = small(1).turns, small(1).turns, small(2).turns
+    assert first.equals(again)
+    assert set(first["key"]).isdisjoint(other["key"])

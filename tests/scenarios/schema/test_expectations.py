@@ -41,36 +41,36 @@ def expecting(name: str, key: str, want: object) -> str:
 
 @pytest.fixture(scope="module")
 def summaries() -> list[tuple[summary.Names, Mapping[str, Any]]]:
-    found: list[tuple[summary.Names, Mapping[str, Any]]] = []
+    pairs: list[tuple[summary.Names, Mapping[str, Any]]] = []
     for name, sets in (TANDEM, CLUSTER, POOLS, FAULTS):
         scenario = load(name, sets)
         names: summary.Names = names_in(scenario)
-        found.append((names, run(scenario, scenario.candidates[0].name).summary))
-    return found
+        pairs.append((names, run(scenario, scenario.candidates[0].name).summary))
+    return pairs
 
 
 def test_every_key_of_a_summary_may_be_expected_as_what_it_is(
     summaries: list[tuple[summary.Names, Mapping[str, Any]]],
 ) -> None:
-    for names, found in summaries:
-        for path, value in leaves(found):
+    for names, summary_ in summaries:
+        for path, value in leaves(summary_):
             if path in LISTS or path.endswith(".other_periods_s") or value is None:
                 continue
             assert summary.among(path, summary.WORDS if isinstance(value, str) else summary.NUMBERS, names), path
-            assert value_at(found, path) == value or value != value, path
+            assert value_at(summary_, path) == value or value != value, path
 
 
 def test_every_key_that_may_be_expected_is_found_in_some_summary(
     summaries: list[tuple[summary.Names, Mapping[str, Any]]],
 ) -> None:
-    paths = [(names, path) for names, found in summaries for path, _ in leaves(found)]
+    paths = [(names, path) for names, summary_ in summaries for path, _ in leaves(summary_)]
     unseen = [
-        one
-        for one in (*summary.WORDS, *summary.NUMBERS)
-        if not any(summary.among(path, [one], names) for names, path in paths)
+        key
+        for key in (*summary.WORDS, *summary.NUMBERS)
+        if not any(summary.among(path, [key], names) for names, path in paths)
     ]
     # Only a mixture has parts, only `compare` knows theory's word, and these tiers move nothing over named links.
-    assert [one for one in unseen if not one.startswith(("trace.parts.", "theory."))] == [
+    assert [key for key in unseen if not key.startswith(("trace.parts.", "theory."))] == [
         "kv.moved_bytes.<name>",
         "kv.link_bytes.<name>",
     ]

@@ -14,4 +14,6 @@ def test_a_scenario_survives_pickling(name: str) -> None:
     scenario = load(name)
     copy = pickle.loads(pickle.dumps(scenario))
     assert copy == scenario
-    assert [one.model_fields_set for one in copy.candidates] == [one.model_fields_set for one in scenario.candidates]
+    assert [candidate.model_fields_set for candidate in copy.candidates] == [
+        candidate.model_fields_set for candidate in scenario.candidates
+    ]

@@ -45,12 +45,12 @@ def scenario(**changes: Any) -> Scenario:
 
 @asynccontextmanager
 async def serving(
-    path: Path, one: Scenario | None = None, *, rate: float = 20.0, **options: Any
+    path: Path, given: Scenario | None = None, *, rate: float = 20.0, **options: Any
 ) -> AsyncIterator[Service]:
     """Run a server around a block; its journal lies beside `path`."""
     chosen = ServeOptions(port=0, rate=rate, **options)
-    made = scenario() if one is None else one
-    service = Service(served(made), made.candidates[0].name, made.seed, chosen, path)
+    stated = scenario() if given is None else given
+    service = Service(served(stated), stated.candidates[0].name, stated.seed, chosen, path)
     await service.start()
     try:
         yield service

@@ -21,13 +21,13 @@ def test_the_openai_client_reads_whole_answers_and_streams(tmp_path: Path) -> No
     async def main() -> None:
         async with serving(tmp_path / "run") as service, openai_client(service) as ask:
             assert [model.id async for model in ask.models.list()] == ["sim-model"]
-            whole = await ask.chat.completions.create(
+            completion = await ask.chat.completions.create(
                 model="sim-model", messages=[{"role": "user", "content": "one two three"}], max_completion_tokens=7
             )
-            assert whole.usage is not None
-            assert (whole.usage.prompt_tokens, whole.usage.completion_tokens) == (3, 7)
-            assert len((whole.choices[0].message.content or "").split()) == 7
-            assert whole.choices[0].finish_reason == "length"
+            assert completion.usage is not None
+            assert (completion.usage.prompt_tokens, completion.usage.completion_tokens) == (3, 7)
+            assert len((completion.choices[0].message.content or "").split()) == 7
+            assert completion.choices[0].finish_reason == "length"
             texts, usage = [], None
             stream = await ask.completions.create(
                 model="sim-model", prompt="a b", max_tokens=4, stream=True, stream_options={"include_usage": True}
@@ -71,11 +71,11 @@ def test_a_stream_has_one_chunk_a_token_then_usage_then_done(tmp_path: Path) -> 
 @pytest.mark.parametrize("kind", ["cluster", "tandem"])
 def test_tokens_come_one_after_another_and_none_before_the_model_makes_it(tmp_path: Path, kind: str) -> None:
     plant = {"kind": "tandem", "slots": 2, "dead_time_s": 0.1, "residence": {"shape": "fixed", "mean_s": 0.3}}
-    made = scenario() if kind == "cluster" else scenario(plant=plant)
+    stated = scenario() if kind == "cluster" else scenario(plant=plant)
     first_s, token_s = (0.01, 0.01) if kind == "cluster" else (0.1, 0.3 / 29)
 
     async def main() -> None:
-        async with serving(tmp_path / "run", made, rate=1.0) as service, client(service) as http:
+        async with serving(tmp_path / "run", stated, rate=1.0) as service, client(service) as http:
             loop, came = asyncio.get_running_loop(), []
             began_s = loop.time()
             async with http.stream(
@@ -96,8 +96,8 @@ def test_a_prompt_that_begins_like_an_earlier_one_finds_its_blocks_cached(tmp_pa
 
             async def cached(text: str) -> int:
                 answer = await http.post("/v1/chat/completions", json=chat(text, max_tokens=2))
-                found: int = answer.json()["usage"]["prompt_tokens_details"]["cached_tokens"]
-                return found
+                cached_tokens: int = answer.json()["usage"]["prompt_tokens_details"]["cached_tokens"]
+                return cached_tokens
 
             words = [f"w{k}" for k in range(21)]
             assert await cached(" ".join(words)) == 0

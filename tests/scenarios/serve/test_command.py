@@ -30,9 +30,9 @@ def server(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     try:
         assert process.stderr is not None
         line = process.stderr.readline()
-        found = re.search(r"http://127\.0\.0\.1:\d+", line)
-        assert found, line
-        yield process, found.group()
+        address = re.search(r"http://127\.0\.0\.1:\d+", line)
+        assert address, line
+        yield process, address.group()
     finally:
         process.kill()
         process.communicate()

@@ -81,8 +81,8 @@ def test_an_engines_bytes_pass_through_untouched_and_its_usage_is_counted(tmp_pa
                 quiet = await http.post("/v1/chat/completions", json=chat("a b c", max_tokens=6, stream=True))
                 assert '"usage"' not in quiet.text
                 assert quiet.text.endswith("data: [DONE]\n\n")
-                whole = await http.post("/v1/completions", json={"prompt": "a b", "max_tokens": 4})
-                assert whole.json()["usage"]["completion_tokens"] == 4
+                reply = await http.post("/v1/completions", json={"prompt": "a b", "max_tokens": 4})
+                assert reply.json()["usage"]["completion_tokens"] == 4
                 wrong = await http.post("/v1/chat/completions", json=chat("w " * 5000))
                 assert wrong.status_code == 400
                 assert "maximum context" in wrong.json()["error"]["message"]
@@ -102,8 +102,8 @@ def test_an_engines_bytes_pass_through_untouched_and_its_usage_is_counted(tmp_pa
 def test_the_openai_client_reads_through_the_gateway(tmp_path: Path) -> None:
     async def main() -> None:
         async with serving(tmp_path / "engine") as engine:
-            one = gateway(f"http://127.0.0.1:{engine.port}")
-            async with serving(tmp_path / "run", one, rate=1.0) as service:
+            started = gateway(f"http://127.0.0.1:{engine.port}")
+            async with serving(tmp_path / "run", started, rate=1.0) as service:
                 address = f"http://127.0.0.1:{service.port}/v1"
                 async with openai.AsyncOpenAI(base_url=address, api_key="x", max_retries=0) as ask:
                     stream = await ask.chat.completions.create(
@@ -120,8 +120,8 @@ def test_the_law_at_the_gateway_bounds_what_the_engine_has_to_do(tmp_path: Path)
 
     async def main() -> None:
         async with serving(tmp_path / "engine") as engine:
-            one = gateway(f"http://127.0.0.1:{engine.port}", law=law)
-            async with serving(tmp_path / "run", one, rate=1.0) as service, client(service) as http:
+            started = gateway(f"http://127.0.0.1:{engine.port}", law=law)
+            async with serving(tmp_path / "run", started, rate=1.0) as service, client(service) as http:
                 most = 0
                 asks = [
                     asyncio.create_task(http.post("/v1/chat/completions", json=chat("a", max_tokens=20)))
@@ -144,8 +144,8 @@ def test_an_engine_that_is_not_there_is_passed_by_and_taken_back_when_it_comes(t
             return OK if path == "/health" and alive else http_bytes(503, "text/plain", b"no")
 
         async with bad_engine(answers) as bad, serving(tmp_path / "engine") as engine:
-            one = gateway(bad, f"http://127.0.0.1:{engine.port}")
-            async with serving(tmp_path / "run", one, rate=1.0) as service, client(service) as http:
+            started = gateway(bad, f"http://127.0.0.1:{engine.port}")
+            async with serving(tmp_path / "run", started, rate=1.0) as service, client(service) as http:
                 asks = [http.post("/v1/chat/completions", json=chat("a", max_tokens=3)) for _ in range(8)]
                 assert [answer.status_code for answer in await asyncio.gather(*asks)] == [200] * 8
                 assert service.orchestrator.slots() == 4
@@ -199,8 +199,8 @@ def test_a_stream_without_its_final_message_is_broken_off_and_counted(tmp_path: 
 def test_a_client_that_goes_away_is_cancelled_at_the_engine_too(tmp_path: Path) -> None:
     async def main() -> None:
         async with serving(tmp_path / "engine", rate=1.0) as engine:
-            one = gateway(f"http://127.0.0.1:{engine.port}")
-            async with serving(tmp_path / "run", one, rate=1.0) as service, client(service) as http:
+            started = gateway(f"http://127.0.0.1:{engine.port}")
+            async with serving(tmp_path / "run", started, rate=1.0) as service, client(service) as http:
                 asks = [
                     asyncio.create_task(http.post("/v1/chat/completions", json=chat("a", max_tokens=3000, stream=True)))
                     for _ in range(4)
@@ -218,8 +218,8 @@ def test_a_client_that_goes_away_is_cancelled_at_the_engine_too(tmp_path: Path) 
 def test_a_hanging_engine_loses_its_turns_to_another(tmp_path: Path) -> None:
     async def main() -> None:
         async with bad_engine(lambda path: None) as bad, serving(tmp_path / "engine") as engine:
-            one = gateway(bad, f"http://127.0.0.1:{engine.port}", connect_s=0.5)
-            async with serving(tmp_path / "run", one, rate=1.0) as service, client(service) as http:
+            started = gateway(bad, f"http://127.0.0.1:{engine.port}", connect_s=0.5)
+            async with serving(tmp_path / "run", started, rate=1.0) as service, client(service) as http:
                 asks = [http.post("/v1/chat/completions", json=chat("a", max_tokens=3)) for _ in range(6)]
                 assert [answer.status_code for answer in await asyncio.gather(*asks)] == [200] * 6
 

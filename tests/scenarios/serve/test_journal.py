@@ -83,10 +83,10 @@ def test_what_was_flushed_before_a_kill_can_be_recovered(tmp_path: Path) -> None
 
     run(main)
     journal = live_folder(torn) / "journal.bin"
-    whole = sum(1 for kind, _ in blocks(journal) if kind)
+    written = sum(1 for kind, _ in blocks(journal) if kind)
     with journal.open("ab") as file:
         file.write(HEAD.pack(b"TURN", 1000, 0) + b"torn")
-    assert [kind for kind, _ in blocks(journal)][whole:] == [b""]
+    assert [kind for kind, _ in blocks(journal)][written:] == [b""]
     data, missing = close_record(torn)
     assert len(data.turns) == 4
     assert len(missing) == 2

@@ -23,10 +23,10 @@ async def until(true: Any) -> None:
 
 
 def test_a_full_queue_answers_429_and_says_when_to_come_back(tmp_path: Path) -> None:
-    one = scenario(candidates=CLOSED, admission={"queue_limit_turns": 1})
+    stated = scenario(candidates=CLOSED, admission={"queue_limit_turns": 1})
 
     async def main() -> None:
-        async with serving(tmp_path / "run", one) as service, client(service) as http:
+        async with serving(tmp_path / "run", stated) as service, client(service) as http:
             asks = [http.post("/v1/chat/completions", json=chat("a", max_tokens=400)) for _ in range(6)]
             answers = await asyncio.gather(*asks)
             refused = [answer for answer in answers if answer.status_code == 429]
@@ -64,10 +64,10 @@ def test_a_wrong_request_gets_its_own_error_and_the_server_goes_on(
 
 
 def test_a_client_that_goes_away_cancels_its_turn_wherever_it_is(tmp_path: Path) -> None:
-    one = scenario(candidates=[{"name": "closed", "admission": {"kind": "credit", "cap_turns": 2}}])
+    stated = scenario(candidates=[{"name": "closed", "admission": {"kind": "credit", "cap_turns": 2}}])
 
     async def main() -> None:
-        async with serving(tmp_path / "run", one, rate=1.0) as service, client(service) as http:
+        async with serving(tmp_path / "run", stated, rate=1.0) as service, client(service) as http:
             ledger = service.orchestrator.ledger
             gone = [
                 asyncio.create_task(http.post("/v1/chat/completions", json=chat("a", max_tokens=3000, stream=stream)))

@@ -61,7 +61,7 @@ def test_a_worker_that_hands_its_turns_over_is_free_in_seconds_where_one_that_wa
     rows = run_suite(["role_flips"])
     assert [(row.candidate, check) for row in rows for check in row.checks if not check["ok"]] == []
     changes = {row.candidate: row.summary["reconfigurations"] for row in rows}
-    each_s = {name: found["drain_s"] / found["count"] for name, found in changes.items()}
+    each_s = {name: change["drain_s"] / change["count"] for name, change in changes.items()}
     assert each_s["wait"] > 15 * each_s["migrate"] > 15 * each_s["retry"]
     assert {row.summary["counts"]["failed"] for row in rows} == {0}
 
@@ -102,6 +102,6 @@ def test_the_command_exits_with_one_when_an_expectation_fails(monkeypatch: pytes
         checks=({"key": "verdict", "want": "limit_cycle", "got": "steady", "ok": False},),
     )
     monkeypatch.setattr("scenarios.cli.suite.run_suite", lambda *_, **__: [failed])
-    found = CliRunner().invoke(app, ["suite", "mild", "--json"])
-    assert found.exit_code == 1
-    assert '"ok": false' in found.output
+    result = CliRunner().invoke(app, ["suite", "mild", "--json"])
+    assert result.exit_code == 1
+    assert '"ok": false' in result.output

@@ -14,16 +14,16 @@ VALUES = [0.2, 0.4, 0.8, 1.6]
 
 
 def test_a_gain_is_safe_up_to_the_last_calm_value() -> None:
-    found = safe_range(VALUES, ["steady", "ringing", "limit_cycle", "unbounded"])
-    assert found is not None
-    assert (found.limit, found.beyond, found.rising) == (0.4, 0.8, True)
-    assert found.margin == pytest.approx(2.0)
+    safe = safe_range(VALUES, ["steady", "ringing", "limit_cycle", "unbounded"])
+    assert safe is not None
+    assert (safe.limit, safe.beyond, safe.rising) == (0.4, 0.8, True)
+    assert safe.margin == pytest.approx(2.0)
 
 
 def test_a_dwell_is_safe_from_the_least_calm_value_on() -> None:
-    found = safe_range(VALUES, ["limit_cycle", "limit_cycle", "steady", "steady"])
-    assert found is not None
-    assert (found.limit, found.beyond, found.rising) == (0.8, 0.4, False)
+    safe = safe_range(VALUES, ["limit_cycle", "limit_cycle", "steady", "steady"])
+    assert safe is not None
+    assert (safe.limit, safe.beyond, safe.rising) == (0.8, 0.4, False)
 
 
 def test_an_axis_that_is_calm_everywhere_or_at_neither_end_has_no_boundary() -> None:
@@ -36,14 +36,14 @@ def test_an_axis_that_is_calm_everywhere_or_at_neither_end_has_no_boundary() -> 
 @given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=12))
 def test_every_value_within_the_safe_range_was_calm_and_the_next_was_not(words: list[str]) -> None:
     values = [float(i + 1) for i in range(len(words))]
-    found = safe_range(values, words)
-    if found is None:
+    safe = safe_range(values, words)
+    if safe is None:
         assert not calm(words[0])
         assert not calm(words[-1])
         return
-    inside = [w for v, w in zip(values, words) if (v <= found.limit) == found.rising or v == found.limit]
+    inside = [w for v, w in zip(values, words) if (v <= safe.limit) == safe.rising or v == safe.limit]
     assert all(map(calm, inside))
-    assert found.beyond is None or not calm(dict(zip(values, words))[found.beyond])
+    assert safe.beyond is None or not calm(dict(zip(values, words))[safe.beyond])
 
 
 def test_a_map_says_the_safe_range_for_each_value_of_its_other_axis() -> None:
@@ -57,7 +57,7 @@ def test_a_map_says_the_safe_range_for_each_value_of_its_other_axis() -> None:
         for a in (1.0, 2.0)
         for b in (1.0, 2.0)
     )
-    said = safe_text(Sweep(candidate="x", signal="s", axes=axes, points=points))
-    assert "With b_s = 1: every " in said
-    assert "With b_s = 2: the largest safe " in said
-    assert "a factor of 2 away, is not." in said
+    sentence = safe_text(Sweep(candidate="x", signal="s", axes=axes, points=points))
+    assert "With b_s = 1: every " in sentence
+    assert "With b_s = 2: the largest safe " in sentence
+    assert "a factor of 2 away, is not." in sentence

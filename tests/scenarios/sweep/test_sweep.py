@@ -81,17 +81,17 @@ def test_a_map_has_its_cycles_where_theory_expects_them_and_resumes_where_it_sto
     axes = [parse_axis(f"{GAIN}=0.4,1.2"), parse_axis("plant.dead_time_s=1.0,2.5")]
     kept = tmp_path / "points.jsonl"
     counts: list[tuple[int, int]] = []
-    found = sweep(fluid, axes, kept=kept, expect=expected, done=lambda *n: counts.append(n))
-    for point in found.points:
+    swept = sweep(fluid, axes, kept=kept, expect=expected, done=lambda *n: counts.append(n))
+    for point in swept.points:
         assert point.expected is not None
         assert (point.measured["verdict"] in LOOP_CYCLES) == (point.expected["verdict"] in LOOP_CYCLES)
-    assert {point.measured["verdict"] in LOOP_CYCLES for point in found.points} == {True, False}
+    assert {point.measured["verdict"] in LOOP_CYCLES for point in swept.points} == {True, False}
     lines = kept.read_text().splitlines()
     kept.write_text("\n".join(lines[:2]) + '\n{"key": "torn')
     again: list[tuple[int, int]] = []
-    assert sweep(fluid, axes, kept=kept, expect=expected, done=lambda *n: again.append(n)) == found
+    assert sweep(fluid, axes, kept=kept, expect=expected, done=lambda *n: again.append(n)) == swept
     assert (counts[0], again[0], again[-1]) == ((0, 4), (2, 4), (4, 4))
-    figure = sweep_figure(found)
+    figure = sweep_figure(swept)
     cells = [trace for trace in figure.data if trace.mode == "markers"]
     assert sum(len(trace.x) for trace in cells) == 4
     assert [trace.name for trace in figure.data if trace.mode == "lines"] != []
@@ -101,18 +101,18 @@ class Points:
     """Stand in for the runs: count them, and break off after some."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, last: int = 99) -> None:
-        self.made, self.last = 0, last
+        self.count, self.last = 0, last
         module = sys.modules["scenarios.sweep.sweep"]  # its function has the same name
         monkeypatch.setattr(module, "run_many", self.run)
 
     def run(self, jobs: Sequence[Job], _: int) -> Iterator[tuple[Hashable, dict[str, Any]]]:
-        own = {"verdict": "steady", "period_s": None, "amplitude_ratio": 0.0, "damping_ratio": None}
+        point = {"verdict": "steady", "period_s": None, "amplitude_ratio": 0.0, "damping_ratio": None}
         for job in jobs:
-            if self.made == self.last:
+            if self.count == self.last:
                 raise KeyboardInterrupt
-            self.made += 1
+            self.count += 1
             flow = {"decode_utilization_ratio": 1.0, "starved_ratio": 0.0}
-            yield job.key, {"verdict": {"decode_occupancy_ratio": own}, "flow": flow}
+            yield job.key, {"verdict": {"decode_occupancy_ratio": point}, "flow": flow}
 
 
 def test_an_interrupted_sweep_says_what_it_kept_and_the_same_command_goes_on(
@@ -129,7 +129,7 @@ def test_an_interrupted_sweep_says_what_it_kept_and_the_same_command_goes_on(
     assert capsys.readouterr().err == result
     again = Points(monkeypatch)
     sweep(fluid, [parse_axis(f"{GAIN}=0.4,0.8,1.2")], kept=kept)
-    assert again.made == 1
+    assert again.count == 1
     Points(monkeypatch, last=2)
     monkeypatch.setattr(sys, "argv", [*sys.argv, "--json", "--signal", "decode_occupancy_ratio"])
     with pytest.raises(SystemExit):
@@ -144,22 +144,22 @@ def test_points_of_a_file_that_was_edited_since_are_run_again(
     runs = Points(monkeypatch)
     sweep(fluid, axes, kept=kept)
     sweep(fluid, axes, kept=kept)
-    assert runs.made == 2
+    assert runs.count == 2
     Path(fluid).write_text(FLUID.replace("slots = 250", "slots = 240"), encoding="utf-8")
     sweep(fluid, axes, kept=kept)
-    assert runs.made == 4
+    assert runs.count == 4
 
 
 def test_a_torn_line_costs_its_own_point_alone(fluid: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     axes, kept = [parse_axis(f"{GAIN}=0.4,0.8,1.2")], tmp_path / "points.jsonl"
     runs = Points(monkeypatch)
     sweep(fluid, axes, kept=kept)
-    whole = kept.read_text(encoding="utf-8")
-    kept.write_text("\n".join(whole.splitlines()[:1]) + '\n{"key": "torn', encoding="utf-8")
+    kept_text = kept.read_text(encoding="utf-8")
+    kept.write_text("\n".join(kept_text.splitlines()[:1]) + '\n{"key": "torn', encoding="utf-8")
     sweep(fluid, axes, kept=kept)
-    assert runs.made == 5
+    assert runs.count == 5
     sweep(fluid, axes, kept=kept)
-    assert runs.made == 5
+    assert runs.count == 5
 
 
 def test_paths_candidates_and_files_that_are_not_there_are_refused(fluid: str, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_paths_candidates_and_files_that_are_not_there_are_refused(fluid: str, t
 @pytest.mark.slow
 def test_the_command_prints_json_and_writes_the_map(fluid: str, tmp_path: Path) -> None:
     grid = ["--grid", f"{GAIN}=0.4,1.2"]
-    made = CliRunner().invoke(app, ["sweep", fluid, *grid, "--jobs", "1", "--out", str(tmp_path / "out"), "--json"])
-    answer = json.loads(made.output)
+    result = CliRunner().invoke(app, ["sweep", fluid, *grid, "--jobs", "1", "--out", str(tmp_path / "out"), "--json"])
+    answer = json.loads(result.output)
     assert [point["values"][GAIN] for point in answer["points"]] == [0.4, 1.2]
     assert 'id="sweep-map"' in (tmp_path / "out" / "map.html").read_text(encoding="utf-8")

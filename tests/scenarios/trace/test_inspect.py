@@ -190,8 +190,8 @@ def test_every_preset_prints_its_statistics_beside_the_target(preset: str, tmp_p
 
 
 def test_a_window_too_short_for_a_width_leaves_its_dispersion_open(tmp_path: Path) -> None:
-    one = run("lanes", "--lanes", 1, "--seeds", 2, "--window-s", 60, "--idle-cap-s", 0, "--json")
-    assert json.loads(one.output)["dispersion"]["60s"] is None
+    profile = run("lanes", "--lanes", 1, "--seeds", 2, "--window-s", 60, "--idle-cap-s", 0, "--json")
+    assert json.loads(profile.output)["dispersion"]["60s"] is None
     assert "– at 60s" in run("lanes", "--lanes", 1, "--seeds", 1, "--window-s", 60, "--idle-cap-s", 0).output
 
 

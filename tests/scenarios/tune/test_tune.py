@@ -85,7 +85,7 @@ def test_it_finds_the_best_gain_of_a_known_curve_within_five_percent_from_bad_st
     while len(study.ended()) < 40:
         for number, values in study.ask(2):
             study.tell(curve(number, values["gain"]))
-    best = max(study.ended(), key=lambda one: one.score)
+    best = max(study.ended(), key=lambda trial: trial.score)
     assert study.ended()[0].values["gain"] == pytest.approx(start)
     assert best.values["gain"] == pytest.approx(0.3, rel=0.05)
 
@@ -97,8 +97,8 @@ def test_an_interrupted_search_asks_again_for_what_it_had_begun_and_keeps_what_h
         return Study(space, name=name, journal=tmp_path / "study.log", seed=1, trials=10)
 
     first = opened()
-    (one, other) = first.ask(2)
-    first.tell(curve(one[0], one[1]["gain"]))
+    (first_trial, other) = first.ask(2)
+    first.tell(curve(first_trial[0], first_trial[1]["gain"]))
     second = opened()
     assert second.ended() == first.ended()
     ((_, again),) = second.ask(1)
@@ -160,16 +160,16 @@ def test_from_a_gain_that_cycles_it_comes_within_five_percent_of_a_grids_best(fl
     out = tmp_path / "out"
     words = ["tune", fluid, "--vary", f"{GAIN}=0.01:3.0:log", "--objective", "decode_utilization_ratio", "--json"]
     words += ["--trials", "9", "--draws", "2", "--held-out", "2", "--jobs", "1", "--out", str(out)]
-    said = CliRunner().invoke(app, words)
-    assert said.exit_code == 0, said.output
-    found = json.loads(said.stdout)
-    assert found["trials"][0]["values"][GAIN] == 1.9
-    assert found["trials"][0]["pruned"] is not None
-    assert found["best"]["objective"] >= 0.95 * max(one.score for one in grid)
-    assert found["held_out"]["yield"] == 1.0
-    (candidate,) = tomllib.loads(found["toml"])["candidates"]
-    assert candidate["admission"]["k_per_s"] == found["best"]["values"][GAIN]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    answer = json.loads(result.stdout)
+    assert answer["trials"][0]["values"][GAIN] == 1.9
+    assert answer["trials"][0]["pruned"] is not None
+    assert answer["best"]["objective"] >= 0.95 * max(trial.score for trial in grid)
+    assert answer["held_out"]["yield"] == 1.0
+    (candidate,) = tomllib.loads(answer["toml"])["candidates"]
+    assert candidate["admission"]["k_per_s"] == answer["best"]["values"][GAIN]
     stated = tomllib.loads(FLUID)
-    (tmp_path / "tuned.toml").write_text(FLUID[: FLUID.index("[[candidates]]")] + found["toml"])
+    (tmp_path / "tuned.toml").write_text(FLUID[: FLUID.index("[[candidates]]")] + answer["toml"])
     assert load(tmp_path / "tuned.toml").candidates[0].name == f"{stated['candidates'][0]['name']}_tuned"
     assert 'id="tune-map"' in (out / "tune.html").read_text()

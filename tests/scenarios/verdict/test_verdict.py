@@ -118,15 +118,15 @@ def test_a_decaying_oscillation_rings_and_a_growing_one_has_negative_damping() -
 def test_a_bunch_that_goes_round_is_an_echo_damped_by_its_dispersion(stages: int, damping: float) -> None:
     pool = known.Pool(slots=N, residence_s=10, dead_time_s=10, stages=stages)
     ring = known.ring(rng(), rows=8, members=N, pool=pool, window_s=1000)
-    found = [
+    verdicts = [
         judge_signal(
             series(busy / N), transit_s=20, admissions=ring.admitted_per_s[i], retirements=ring.retired_per_s[i]
         )
         for i, busy in enumerate(ring.busy)
     ]
-    assert {one.verdict for one in found} == {"echo"}
-    assert np.mean([one.period_s for one in found]) == pytest.approx(20, rel=0.01)
-    assert np.mean([one.damping_ratio for one in found]) == pytest.approx(damping, rel=0.06, abs=2e-4)
+    assert {verdict.verdict for verdict in verdicts} == {"echo"}
+    assert np.mean([verdict.period_s for verdict in verdicts]) == pytest.approx(20, rel=0.01)
+    assert np.mean([verdict.damping_ratio for verdict in verdicts]) == pytest.approx(damping, rel=0.06, abs=2e-4)
 
 
 def test_a_bunch_of_dispersed_turns_is_steady_after_ten_laps() -> None:
@@ -235,7 +235,7 @@ def record() -> pd.DataFrame:
 def test_a_run_is_judged_signal_by_signal_with_its_cost_and_headline() -> None:
     signals = record()
     verdicts = judge_run(signals, slots=N, service_per_s=FULL_PER_S, warmup_s=400, horizon_s=1400)
-    cycling = {name for name, one in verdicts.items() if one.verdict == "limit_cycle"}
+    cycling = {name for name, verdict in verdicts.items() if verdict.verdict == "limit_cycle"}
     assert cycling == set(verdicts) - {"backlog_turns", "workers_active"}
     busy = verdicts["decode_occupancy_ratio"]
     assert busy.period_s == pytest.approx(33.39 + 2 * 0.125, rel=0.02)
@@ -259,8 +259,8 @@ def test_a_chatter_of_the_door_alone_is_no_cycle_of_the_factory_until_it_costs()
         (0.04, "steady", "limit cycle, period 0.5 s, cost 4 %, fed"),
         (0.004, "limit_cycle", "limit cycle, period 0.5 s, cost 0 %, fed"),
     ):
-        own = {"decode_occupancy_ratio": "steady", "ready_turns": ready} | dict.fromkeys(door, "limit_cycle")
-        assert headline({name: verdict_of(name, word, lost) for name, word in own.items()}, "fed") == line
+        words = {"decode_occupancy_ratio": "steady", "ready_turns": ready} | dict.fromkeys(door, "limit_cycle")
+        assert headline({name: verdict_of(name, word, lost) for name, word in words.items()}, "fed") == line
 
 
 def test_flow_words_part_fed_starved_and_saturated() -> None:

@@ -29,11 +29,11 @@ def pulses(seed: int, duty: float, period_s: float, height: float) -> np.ndarray
 @pytest.mark.parametrize("height", [1.0, -0.6])
 @pytest.mark.parametrize(("duty", "period_s"), [(0.06, 33.4), (0.08, 33.4), (0.08, 81.0), (0.12, 81.0)])
 def test_trains_of_short_pulses_and_dips_are_cycles(duty: float, period_s: float, height: float) -> None:
-    found = 0
+    detected = 0
     for seed in range(SEEDS):
         verdict = judge_signal(series(pulses(seed, duty, period_s, height)))
-        found += verdict.oscillates and verdict.period_s == pytest.approx(period_s, rel=0.01)
-    assert found >= FOUND
+        detected += verdict.oscillates and verdict.period_s == pytest.approx(period_s, rel=0.01)
+    assert detected >= FOUND
 
 
 @pytest.mark.slow
@@ -60,8 +60,8 @@ def growing(seed: int, factor: float, period_s: float) -> np.ndarray:
 @pytest.mark.parametrize(("factor", "period_s"), [(5.0, 11.3), (5.0, 60.0), (20.0, 33.4)])
 def test_an_oscillation_that_grows_is_called_growing(factor: float, period_s: float) -> None:
     verdicts = [judge_signal(series(growing(seed, factor, period_s), 2.0)) for seed in range(SEEDS)]
-    assert sum(one.verdict == "growing" for one in verdicts) >= FOUND
-    assert all(one.period_s == pytest.approx(period_s, rel=0.01) for one in verdicts)
+    assert sum(verdict.verdict == "growing" for verdict in verdicts) >= FOUND
+    assert all(verdict.period_s == pytest.approx(period_s, rel=0.01) for verdict in verdicts)
 
 
 def test_one_that_grew_at_first_and_then_keeps_its_size_is_a_limit_cycle() -> None:

@@ -17,7 +17,7 @@ from scenarios.workloads.sessions import SessionArrivals
 from tests.scenarios.workloads.kit import Bench, conversation, row, trace, written
 
 
-def one(tmp_path: Path, rows: list[Any], **more: Any) -> Script:
+def one_script(tmp_path: Path, rows: list[Any], **more: Any) -> Script:
     return script(weka.read(written(tmp_path, conversation(rows, **more))).conversations[0])
 
 
@@ -33,7 +33,7 @@ def agent(t: float, inner: list[Any], status: str = "completed") -> dict[str, An
 def test_the_next_turn_comes_after_the_answer_and_the_think_time(tmp_path: Path) -> None:
     bench = Bench(service_s=7.0)
     rows = [row(0, 640), row(3, 700, think_time=1.5), row(6, 800, think_time=0.25)]
-    turns = bench.play(from_the_start(bench, [one(tmp_path, rows)]))
+    turns = bench.play(from_the_start(bench, [one_script(tmp_path, rows)]))
     assert [t.arrived_s for t in turns] == [0.0, 8.5, 15.75]
     assert bench.source.exhausted()
 
@@ -44,7 +44,7 @@ def test_start_to_start_gap_after_completion_double_counts_service_so_gaps_run_f
         del r["think_time"]
         r["api_time"] = 25.0
     bench = Bench(service_s=25.0)
-    turns = bench.play(from_the_start(bench, [one(tmp_path, recorded)]))
+    turns = bench.play(from_the_start(bench, [one_script(tmp_path, recorded)]))
     assert [t.arrived_s for t in turns] == [0.0, 30.0]
 
 
@@ -69,7 +69,7 @@ def test_a_parent_waits_for_the_sub_agents_that_it_joins(tmp_path: Path) -> None
     inner = [row(0, 640, first=500), row(5, 700, first=500, think_time=3.0)]
     rows = [row(0, 640), agent(4.0, inner), row(20, 700)]
     bench = Bench(service_s=10.0)
-    turns = bench.play(from_the_start(bench, [one(tmp_path, rows)]))
+    turns = bench.play(from_the_start(bench, [one_script(tmp_path, rows)]))
     # Spawned 2 s after the first answer; two inner turns of 10 s with 3 s between; the parent, as recorded, 9 s after.
     assert [t.arrived_s for t in turns] == [0.0, 12.0, 25.0, 46.0 - 2.0]
     assert [t.ordinal for t in turns] == [0, 0, 1, 1]
@@ -79,7 +79,7 @@ def test_a_background_agent_gates_nothing_but_holds_its_lane(tmp_path: Path) -> 
     inner = [row(0, 640, first=500)]
     rows = [row(0, 640), agent(2.0, inner, "async_launched"), row(4, 700, think_time=1.0)]
     bench = Bench(service_s=lambda turn, hidden: 500.0 if turn.context.runs[0].first == 500 else 1.0)
-    source = from_the_start(bench, [one(tmp_path, rows)])
+    source = from_the_start(bench, [one_script(tmp_path, rows)])
     turns = bench.play(source, until_s=100.0)
     assert sorted(t.arrived_s for t in turns) == [0.0, 1.0, 2.0]
     assert source.player.trees == 1
@@ -90,7 +90,7 @@ def test_a_background_agent_gates_nothing_but_holds_its_lane(tmp_path: Path) -> 
 def test_sub_agents_carried_the_parents_session_id_so_here_each_has_its_own(tmp_path: Path) -> None:
     rows = [row(0, 640), agent(3.0, [row(0, 640, first=500)]), row(20, 700)]
     bench = Bench()
-    turns = bench.play(from_the_start(bench, [one(tmp_path, rows)]))
+    turns = bench.play(from_the_start(bench, [one_script(tmp_path, rows)]))
     assert turns[0].session_id == turns[2].session_id != turns[1].session_id
     assert all(0 <= t.session_id < 2**63 for t in turns)
 
@@ -98,7 +98,7 @@ def test_sub_agents_carried_the_parents_session_id_so_here_each_has_its_own(tmp_
 def test_the_cap_must_not_bypass_a_join_gate(tmp_path: Path) -> None:
     rows = [row(0, 640), agent(1_000.0, [row(0, 640, first=500)]), row(2_000, 700)]
     bench = Bench(service_s=50.0)
-    turns = bench.play(from_the_start(bench, [one(tmp_path, rows)], tree_idle_cap_s=10.0))
+    turns = bench.play(from_the_start(bench, [one_script(tmp_path, rows)], tree_idle_cap_s=10.0))
     assert [t.arrived_s for t in turns] == [0.0, 60.0, 120.0]
 
 
@@ -106,18 +106,20 @@ def test_the_tree_cap_is_exact_and_can_fail(tmp_path: Path) -> None:
     rows = [row(0, 640), row(3, 700, think_time=0.6)]
     for cap, start in ((0.25, 1.25), (0.7, 1.6)):
         bench = Bench()
-        turns = bench.play(from_the_start(bench, [one(tmp_path, rows)], tree_idle_cap_s=cap))
+        turns = bench.play(from_the_start(bench, [one_script(tmp_path, rows)], tree_idle_cap_s=cap))
         assert turns[1].arrived_s == pytest.approx(start, abs=1e-12)
 
 
 def test_only_the_idle_time_of_the_whole_system_is_cut_by_the_system_cap(tmp_path: Path) -> None:
     slow = [row(0, 640), row(102, 700, think_time=100.0)]
     bench = Bench()
-    alone = bench.play(from_the_start(bench, [one(tmp_path, slow)], tree_idle_cap_s=None, system_idle_cap_s=10.0))
+    alone = bench.play(
+        from_the_start(bench, [one_script(tmp_path, slow)], tree_idle_cap_s=None, system_idle_cap_s=10.0)
+    )
     assert [t.arrived_s for t in alone] == [0.0, 11.0]
     bench = Bench(service_s=lambda turn, hidden: 1.0 if turn.session_id == bench.turns[0].session_id else 60.0)
     both = bench.play(
-        from_the_start(bench, [one(tmp_path, slow)], lanes=2, tree_idle_cap_s=None, system_idle_cap_s=10.0)
+        from_the_start(bench, [one_script(tmp_path, slow)], lanes=2, tree_idle_cap_s=None, system_idle_cap_s=10.0)
     )
     # Lane 0 idles from 1 s, lane 1 works until 60 s; only then is all at rest, and lane 0's 41 s shrink to 10.
     assert [t.arrived_s for t in both] == [0.0, 0.0, 70.0, pytest.approx(129.0)]
@@ -125,7 +127,7 @@ def test_only_the_idle_time_of_the_whole_system_is_cut_by_the_system_cap(tmp_pat
 
 def test_duplicated_sessions_hit_each_others_cache_so_every_play_has_its_own_scope(tmp_path: Path) -> None:
     bench = Bench()
-    source = from_the_start(bench, [one(tmp_path, [row(0, 640), row(3, 700)])], lanes=3, recycle=True)
+    source = from_the_start(bench, [one_script(tmp_path, [row(0, 640), row(3, 700)])], lanes=3, recycle=True)
     turns = bench.play(source, until_s=20.0)
     scopes = {t.session_id: t.context.runs[0].scope for t in turns}
     assert len(set(scopes.values())) == len(scopes) > 6
@@ -146,7 +148,7 @@ def test_a_shared_prefix_is_shared_and_the_rest_is_not(tmp_path: Path) -> None:
 
 def test_a_start_is_cut_inside_the_recorded_run_with_one_primer_before_it(tmp_path: Path) -> None:
     rows = [row(10.0 * k, 640 + 64 * k, think_time=8.0) for k in range(20)]
-    play = one(tmp_path, rows)
+    play = one_script(tmp_path, rows)
     bench = Bench()
     turns = bench.play(from_the_start(bench, [play], start_window=(0.5, 0.5)))
     # The run lasts 192 s and is cut at 96 s: request 9 (at 90 s) primes, request 10 was due 4 s after the cut.
@@ -162,7 +164,7 @@ def test_an_overflow_ends_its_session_and_other_losses_do_not(tmp_path: Path) ->
     for outcome, played in (("context_overflow", 2), ("shed", 4)):
         bench = Bench()
         bench.outcomes = {1: outcome}
-        source = from_the_start(bench, [one(tmp_path, rows)])
+        source = from_the_start(bench, [one_script(tmp_path, rows)])
         assert len(bench.play(source)) == played
         assert source.player.abandoned_turns == 4 - played
         assert source.exhausted()
@@ -214,7 +216,7 @@ def test_so_many_sessions_arrive_and_then_the_source_is_dry() -> None:
 def test_warm_up_turns_repeat_the_primer_for_one_token_and_then_the_recorded_run_goes_on(tmp_path: Path) -> None:
     rows = [row(10.0 * k, 640 + 64 * k, out=50, think_time=8.0) for k in range(20)]
     bench = Bench()
-    turns = bench.play(from_the_start(bench, [one(tmp_path, rows)], start_window=(0.5, 0.5), warmup_turns=3))
+    turns = bench.play(from_the_start(bench, [one_script(tmp_path, rows)], start_window=(0.5, 0.5), warmup_turns=3))
     assert [t.ordinal for t in turns] == [9, 9, 9, 9, *range(10, 20)]
     assert [h.output_tokens for h in bench.hidden[:5]] == [50, 1, 1, 1, 50]
     assert len({t.key for t in turns}) == len(turns)

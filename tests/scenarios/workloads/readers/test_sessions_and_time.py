@@ -128,13 +128,13 @@ def incremental(sessions: int, delta: bool) -> list[dict[str, Any]]:
 
 
 def test_incremental_rows_are_doubted_and_accumulate_to_the_whole_prompts(tmp_path: Path) -> None:
-    whole = detect.read(jsonl(tmp_path, *incremental(6, False), name="whole.jsonl"))
+    accumulated = detect.read(jsonl(tmp_path, *incremental(6, False), name="whole.jsonl"))
     path = jsonl(tmp_path, *incremental(6, True))
     assert "turns look incremental" in kinds(detect.read(path))
-    assert "turns look incremental" not in kinds(whole)
+    assert "turns look incremental" not in kinds(accumulated)
     parts = detect.read(path, options=ReadOptions(delta=True))
     assert (parts.scope, kinds(parts)) == ("global", {})
-    for a, b in zip(derive.with_cached_tokens(whole), derive.with_cached_tokens(parts), strict=True):
+    for a, b in zip(derive.with_cached_tokens(accumulated), derive.with_cached_tokens(parts), strict=True):
         assert a[0].streams[0].prompt_tokens.tolist() == b[0].streams[0].prompt_tokens.tolist()
         assert a[1][0].tolist() == b[1][0].tolist()
 
@@ -173,12 +173,12 @@ def hits(corpus: Corpus, sessions: int) -> float:
     turns = bench.play(SessionArrivals(bench.stage, plays, times, seed=3, sessions=sessions))
     seen: set[tuple[int, int]] = set()
     cached = prompt = 0
-    for one in turns:
-        ids = [(run.scope, run.first + k) for run in one.context.runs for k in range(run.blocks)]
+    for turn in turns:
+        ids = [(run.scope, run.first + k) for run in turn.context.runs for k in range(run.blocks)]
         leading = next((k for k, i in enumerate(ids) if i not in seen), len(ids))
         seen.update(ids)
-        cached += leading * one.context.block_tokens
-        prompt += one.prompt_tokens
+        cached += leading * turn.context.block_tokens
+        prompt += turn.prompt_tokens
     return cached / prompt
 
 

@@ -214,8 +214,8 @@ def test_detailed_results_of_a_serving_benchmark(tmp_path: Path) -> None:
 
 
 def test_sharegpt_conversations_accumulate_their_history(tmp_path: Path) -> None:
-    said = [("human", 400), ("gpt", 80), ("human", 40), ("gpt", 120)]
-    messages = [{"from": who, "value": "w" * characters} for who, characters in said]
+    turns = [("human", 400), ("gpt", 80), ("human", 40), ("gpt", 120)]
+    messages = [{"from": who, "value": "w" * characters} for who, characters in turns]
     corpus = detect.read(text(tmp_path, json.dumps([{"id": "q", "conversations": messages}]), "s.json"))
     (talk,) = corpus.conversations
     assert (corpus.format, talk.start_s) == ("sharegpt", None)

@@ -84,8 +84,10 @@ def test_the_low_end_of_midfill_on_a_rack_has_no_pipeline_and_tensor_width_four_
 def test_prefill_is_pipelined_four_deep_with_tensor_width_four_at_the_low_end(hardware: str, name: str) -> None:
     points = frontier(hardware, name).points
     assert (points[0].placement.pp, points[0].placement.tp) == (4, 4)
-    shallow = [p for p in points if p.placement.pp < 3]
-    assert len(shallow) <= 1  # on B300 one unsplit block over two stages is a thousandth faster than over three
+    deep = [p for p in points if p.placement.pp >= 3]
+    for point in points:  # no other depth wins: on B300 an unsplit block over two stages ties one over three at 1 s
+        ties = [p for p in deep if p.latency_s <= 1.002 * point.latency_s]
+        assert max(p.tokens_per_s_per_gpu for p in ties) >= 0.998 * point.tokens_per_s_per_gpu
     assert points[-1].placement.tp == 1
     widths = list(dict.fromkeys(p.placement.tp for p in points))
     assert widths == [4, 2, 1]  # tensor width falls as throughput rises

@@ -48,7 +48,8 @@ def occupancy(turns: Three, slots: Three) -> Three:
     mean_slots, low_slots, high_slots = slots
     if low_slots == high_slots or not mean_slots:
         times = 1.0 / mean_slots if mean_slots else NAN
-        return full(mean * times), full(low * times), full(high * times)
+        mean, low, high = mean * times, low * times, high * times
+        return (mean, low, high) if not high > 1.0 else (full(mean), full(low), full(high))
     share = full(mean / mean_slots)
     return share, min(share, low / high_slots), max(share, min(1.0, high / low_slots if low_slots else 1.0))
 

@@ -33,23 +33,21 @@ class DecodeHold:
         self.in_slot = worker is not None
         self.source: Worker | None = None
 
-    def _leave_slot(self) -> None:
-        if self.in_slot:
-            self.in_slot = False
-            assert self.worker is not None  # who has a slot has it at its worker
-            self.worker.exit()
-
     def leave_worker(self) -> None:
         """Give up slot and place at the worker."""
         worker = self.worker
         if worker is not None:
-            self._leave_slot()
             self.worker = None
+            if self.in_slot:
+                self.in_slot = False
+                worker.exit()
             worker.free(self.turn)
 
     def leave_state_behind(self) -> None:
         """Give up the slot, but keep the place until the state has been moved away."""
-        self._leave_slot()
+        if self.in_slot and self.worker is not None:
+            self.worker.exit()
+        self.in_slot = False
         self.leave_source()
         self.source, self.worker = self.worker, None
 
@@ -70,5 +68,7 @@ class DecodeHold:
     def release(self) -> None:
         """Give up whatever is still held."""
         self.leave_worker()
-        self.leave_source()
-        self.leave_buffer()
+        if self.source is not None:
+            self.leave_source()
+        if self.buffer is not None:
+            self.leave_buffer()

@@ -39,6 +39,8 @@ class TimeWeightedLevel:
         A bin of no width has the present value.
         """
         value = self.value
+        if self.low == self.high:  # nothing has changed
+            return value, value, value
         width_s = end_s - start_s
         mean = (value * end_s - self.first * start_s - self.moment) / width_s if width_s > 0.0 else value
         low, high = self.low, self.high
@@ -66,8 +68,18 @@ class TimeWeightedRamp:
 
     def change(self, base: float, rate_per_s: float, now_s: float) -> None:
         """Add to base and rate at `now_s`."""
-        if now_s > self.last_s:
-            self._pass(now_s)
+        last_s = self.last_s
+        if now_s > last_s:  # as in `_pass`, without the call: a batch changes the ramp at every step that matters
+            held, rate, scale = self.base, self.rate_per_s, self.scale
+            start, end = (held + rate * last_s) * scale, (held + rate * now_s) * scale
+            self.area += (now_s - last_s) * 0.5 * (start + end)
+            if start > end:
+                start, end = end, start
+            if start < self.low:
+                self.low = start
+            if end > self.high:
+                self.high = end
+            self.last_s = now_s
         self.base += base
         self.rate_per_s += rate_per_s
 

@@ -238,7 +238,8 @@ class TurnRunner:
         now_s = self._clock.now()
         self._ledger.move(turn, DECODING, now_s)
         turn.joined_s = now_s  # the plant may say a later instant; the run may end before it does
-        hold.leave_buffer()
+        if hold.buffer is not None:
+            hold.leave_buffer()
         turn.plant_future = future = self._plant.decode(worker.id, turn.view, hold.staged)
         if worker.line:  # memory is as it is now: the next may be looked at
             worker.serve()

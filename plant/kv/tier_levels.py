@@ -10,6 +10,7 @@ from orchestrator.levels import TimeWeightedLevel
 
 K = TypeVar("K")
 V = TypeVar("V")
+_set_item = list.__setitem__
 
 
 class TimedDict(dict[K, V]):
@@ -40,5 +41,12 @@ class TimedBytes(list[int]):
         self._clock, self.levels = clock, levels
 
     def __setitem__(self, index: int, value: int) -> None:  # type: ignore[override]  # slices are never set
-        self.levels[index].add(value - self[index], self._clock.now())
-        super().__setitem__(index, value)
+        # TimeWeightedLevel.add, without the call: this runs for every move of every context.
+        level = self.levels[index]
+        level.moment += (value - level.value) * self._clock.now()
+        level.value = value
+        if value > level.high:
+            level.high = value
+        elif value < level.low:
+            level.low = value
+        _set_item(self, index, value)

@@ -13,7 +13,6 @@ Squares Problems", chapter 23).
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import nnls
 
 from plant.model.kernels import Array
 
@@ -101,6 +100,8 @@ def _least_squares_above(matrix: Array, wanted: Array, limits: Array, least: Arr
     g, h = g / size[:, None], h / size
     height = max(float(np.abs(h).max()), 1e-300)
     stacked = np.vstack([g.T, h / height])
+    from scipy.optimize import nnls  # slow to import, and few fits break a limit
+
     multipliers, _ = nnls(stacked, np.append(np.zeros(len(r)), 1.0), maxiter=30 * len(limits))
     rest = stacked @ multipliers
     rest[-1] -= 1.0

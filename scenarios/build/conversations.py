@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,11 +21,11 @@ from scenarios.schema.trace_workloads import (
 )
 from scenarios.workloads.corpus import Conversation, Corpus
 from scenarios.workloads.derive import hit_token_ratio
-from scenarios.workloads.generate.presets import generate
-from scenarios.workloads.readers.detect import read
-from scenarios.workloads.readers.rows import ReadOptions
 from scenarios.workloads.script import Script, scripts
 from scenarios.workloads.select import select
+
+if TYPE_CHECKING:
+    from scenarios.workloads.readers.rows import ReadOptions
 
 KEPT = 2  # corpora kept ready in one process: candidates and seeds of a comparison play the same one
 
@@ -59,8 +59,12 @@ def prepared(part: GeneratedConversations | TraceConversations) -> Prepared:
 @lru_cache(maxsize=KEPT)
 def _prepared(part: GeneratedConversations | TraceConversations, stamp: tuple[int, int] | None) -> Prepared:
     if isinstance(part, GeneratedConversations):
+        from scenarios.workloads.generate.presets import generate  # slow to import, as the readers are
+
         corpus = generate(part.preset, sessions=part.sessions, seed=part.corpus_seed)
     else:
+        from scenarios.workloads.readers.detect import read
+
         corpus = read(part.path, form=part.format, options=_options(part))
     corpus = select(
         corpus, max_context_tokens=part.max_context_tokens, min_requests=part.min_requests, limit=part.limit
@@ -74,6 +78,8 @@ def _prepared(part: GeneratedConversations | TraceConversations, stamp: tuple[in
 
 
 def _options(part: TraceConversations) -> ReadOptions:
+    from scenarios.workloads.readers.rows import ReadOptions
+
     return ReadOptions(
         on_error=part.on_error,
         subagent_clock=part.subagent_clock,

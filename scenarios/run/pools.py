@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import signal
 
 from orchestrator.clock import SLEEP, Clock
 from orchestrator.messages import FILL_ROLES, Role
@@ -142,6 +141,8 @@ def swing(signals: pd.DataFrame, window_s: Window, verdicts: Mapping[str, Signal
         return figures
     step_s = float(start[1] - start[0])
     segment = min(round(4 * cycle.period_s / step_s), len(fill) // 3)
+    from scipy import signal  # slow to import, and only pools that swing need it
+
     frequency, cross = signal.csd(signal.detrend(fill), signal.detrend(decode), fs=1.0 / step_s, nperseg=segment)
     at = int(np.argmin(np.abs(frequency - 1.0 / cycle.period_s)))
     behind_deg = float(-np.degrees(np.angle(cross[at])) % 360.0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from scipy import signal, stats
 
 from scenarios.catalogue.verdict import NO_COST, Cost, SignalVerdict, Word
 from scenarios.verdict import acf as correlation
@@ -89,7 +88,7 @@ def _search(series: Series, limits: Thresholds) -> tuple[Candidate | None, float
         return candidate, p_value
     # A cycle may ride on something slower: look again with the slow part gone, if it was most of the movement.
     rest = correlation.detrend(series.mean, high_pass=True)
-    if rest.var() > 0.75 * np.asarray(signal.detrend(series.mean)).var():
+    if rest.var() > 0.75 * correlation.without_line(series.mean).var():
         return candidate, p_value
     again = best_candidate(series.mean, high_pass=True)
     p_again = _p(again, series, limits)
@@ -116,7 +115,7 @@ def _stands(candidate: Candidate, p_value: float | None, series: Series, limits:
         return False
     # Two great bursts make a peak by themselves; a cycle keeps its peak when values are replaced by their ranks, and
     # a train of short pulses, whose ranks are mostly those of the noise between them, when its largest are left out.
-    ranks = stats.rankdata(correlation.rebin(series.mean, candidate.factor))
+    ranks = correlation.ranks(correlation.rebin(series.mean, candidate.factor))
     acf = correlation.autocorrelation(correlation.detrend(ranks, candidate.high_pass))
     low, high = int(0.9 * candidate.lag), int(np.ceil(1.1 * candidate.lag)) + 1
     if float(acf[low:high].max(initial=0.0)) > limits.acf_peak:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import signal, stats
 
 from scenarios.verdict import acf as correlation
 from scenarios.verdict.cycle import Candidate, best_candidate
@@ -42,6 +41,8 @@ def coherence(candidate: Candidate, values: Floats, limits: Thresholds) -> float
     ratio = theirs.lag * theirs.factor / (candidate.lag * candidate.factor)
     if abs(ratio / max(round(ratio), 1) - 1) > 0.1 or ratio > 3.3:
         return None
+    from scipy import signal  # slow to import, and few records need it
+
     segment = min(round(4 * candidate.lag), len(other) // 3)
     frequency, squared = signal.coherence(candidate.x, other, nperseg=segment)
     at = float(np.interp(1 / candidate.lag, frequency, squared))
@@ -78,10 +79,12 @@ def follows(x: Floats, load: Floats) -> bool:
     """Tell whether a signal moves with an input, at any delay up to a tenth of the record."""
     if len(x) != len(load) or float(np.ptp(load)) == 0.0:
         return False
-    a, b = np.asarray(signal.detrend(x)), np.asarray(signal.detrend(load))
+    a, b = correlation.without_line(x), correlation.without_line(load)
     spread = float(a.std() * b.std()) * len(a)
     if spread == 0.0:
         return False
+    from scipy import signal  # slow to import, and few records need it
+
     cross = signal.correlate(a, b, mode="full")[len(a) - 1 : len(a) - 1 + max(len(a) // 10, 1)] / spread
     return bool(cross.max() ** 2 > FOLLOWS_RATIO)
 
@@ -92,7 +95,7 @@ def echo_error(period_s: float, candidate: Candidate, ring: Ring, limits: Thresh
         return float("inf")
     # By ranks: the burst that starts a ring is far larger than anything after it.
     released, ended = (
-        correlation.detrend(stats.rankdata(correlation.rebin(flow, candidate.factor)), high_pass=False)
+        correlation.detrend(correlation.ranks(correlation.rebin(flow, candidate.factor)), high_pass=False)
         for flow in (ring.admissions, ring.retirements)
     )
     spread = float(released.std() * ended.std())

@@ -62,6 +62,13 @@ def test_a_mistaken_candidate_imports_no_tables_and_no_plots() -> None:
     assert [name for name in ("pandas", "pyarrow", "scipy.stats", "scipy.signal", *PLOTS) if name in modules] == []
 
 
+def test_a_run_of_a_tandem_plant_imports_no_statistics_and_no_plots() -> None:
+    code, modules = after("run", "mild", "--set", "horizon_s=30", "--set", "warmup_s=5", "--json")
+    assert code == 0
+    slow = ("scipy.stats", "scipy.signal", "scipy.optimize", "scipy.interpolate", "control", "osqp", *PLOTS)
+    assert [name for name in slow if name in modules] == []
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_line_of_help_is_the_first_of_the_commands_own(name: str) -> None:
     first = str(imported(name).help).split("\n\n")[0]

@@ -65,6 +65,7 @@ def test_no_document_help_text_or_notebook_cites_by_a_bare_label() -> None:
 
 
 def test_the_readme_shows_output_for_each_of_its_questions() -> None:
-    blocks = re.findall(r"```\n\$ (steadyflow \w+)[^`]*?\n(.+?)```", section("Three questions"), flags=re.DOTALL)
-    assert [command for command, _ in blocks] == ["steadyflow compare", "steadyflow analyze", "steadyflow judge"]
+    blocks = re.findall(r"```\n\$ (steadyflow \w+)[^`]*?\n(.+?)```", section("Four questions"), flags=re.DOTALL)
+    shown = ["compare", "analyze", "robust", "judge"]
+    assert [command for command, _ in blocks] == [f"steadyflow {name}" for name in shown]
     assert all(len(output.splitlines()) > 3 for _, output in blocks)

@@ -115,6 +115,7 @@ class Bins:
         self.workers, self.slots, self.standing_slots = (TimeWeightedLevel() for _ in range(3))
         self._levels: dict[Level, list[tuple[str, Factor | None]]] = {}
         self._per_slot: set[str] = set()
+        self._closers: list[tuple[Callable[[float, float], Three], list[tuple[bool, Factor | None]] | None]] = []
         sources = dict(zip(STAGE_NAMES, ledger.levels)) | {"in_flight": ledger.in_flight, "workers": self.workers}
         for row in of_kind(Kind.LEVEL, SIGNALS):
             self.watch(row.name, sources[row.source])
@@ -147,27 +148,35 @@ class Bins:
 
     def close(self, start_s: float, end_s: float) -> None:
         """Close the bin `[start_s, end_s]`."""
-        if self._rows is None:
-            self._rows = Rows(self._names(), 0)
+        rows = self._begin() if self._rows is None else self._rows
         row = [start_s]
         slots = self.standing_slots.close(start_s, end_s)
-        for level, recorded in self._levels.items():
-            three = level.close(start_s, end_s)
-            for name, factor in recorded:
-                if name in self._per_slot:
+        for close, recorded in self._closers:
+            if recorded is None:
+                row += close(start_s, end_s)
+                continue
+            three = close(start_s, end_s)
+            for per_slot, factor in recorded:
+                if per_slot:
                     row += occupancy(three, slots)
-                elif factor is None:
-                    row += three
                 else:
-                    times = factor()
+                    times = 1.0 if factor is None else factor()
                     row += [value * times for value in three]
         before, self._totals = self._totals, self._read_totals()
         row += [now - then for now, then in zip(self._totals, before)]
         row.append(self.slots.value)
-        self._rows.flat.fromlist(row)
+        rows.flat.fromlist(row)
         for message in self._messages:
             message.close()
         self._count += 1
+
+    def _begin(self) -> Rows:
+        """Return the rows, empty, and say once how each level is read: as it is under one name (None), or else."""
+        self._rows = rows = Rows(self._names(), 0)
+        for level, recorded in self._levels.items():
+            ways = [(name in self._per_slot, factor) for name, factor in recorded]
+            self._closers.append((level.close, None if ways == [(False, None)] else ways))
+        return rows
 
     def pending(self) -> bool:
         """Tell whether turns were counted since the last bin closed."""

@@ -38,12 +38,11 @@ class TimeWeightedLevel:
 
         A bin of no width has the present value.
         """
-        value = self.value
-        if self.low == self.high:  # nothing has changed
+        value, low, high = self.value, self.low, self.high
+        if low == high:  # nothing has changed
             return value, value, value
         width_s = end_s - start_s
         mean = (value * end_s - self.first * start_s - self.moment) / width_s if width_s > 0.0 else value
-        low, high = self.low, self.high
         self.first = self.low = self.high = value
         self.moment = 0.0
         if mean < low:  # by rounding

@@ -42,11 +42,12 @@ class TimedBytes(list[int]):
 
     def __setitem__(self, index: int, value: int) -> None:  # type: ignore[override]  # slices are never set
         # TimeWeightedLevel.add, without the call: this runs for every move of every context.
-        level = self.levels[index]
-        level.moment += (value - level.value) * self._clock.now()
-        level.value = value
-        if value > level.high:
-            level.high = value
-        elif value < level.low:
-            level.low = value
+        level = self.levels[index]  # several indices may count in one level
+        change = value - self[index]
+        level.value = total = level.value + change
+        level.moment += change * self._clock.now()
+        if total > level.high:
+            level.high = total
+        elif total < level.low:
+            level.low = total
         _set_item(self, index, value)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
-from orchestrator.messages import Slot
-from orchestrator.ports import Every
-from scenarios.build.laws.file import class_of, made_from_file, parsed, router_from_file, slot_of
+from scenarios.build.laws.file import parsed
 from scenarios.cli.common import print_json
 from scenarios.cli.options import LONGEST_S
 
@@ -20,28 +18,23 @@ def check_policy(
 ) -> None:
     """Ask of a law what is asked of every shipped one; exit 1 when it fails a question.
 
+    The file runs in processes of its own, with limits, and without clock, files or network while the law acts.
+
     Example: steadyflow check-policy docs/examples/my_law.py:MyLaw
     """
-    part = parsed(law)
-    slot = slot_of(class_of(part), part)
-    from scenarios.conformance import kit, routers  # hypothesis, which other commands need not wait for
+    from scenarios.conformance.confined import check_file
 
-    every = Every(period_s=period_s)
-    if slot == "routing":
-        router_from_file(part)
-        findings = routers.check_router(lambda: router_from_file(part))
-    else:
-        made_from_file(part, every)
-        findings = kit.check(lambda: made_from_file(part, every), cast(Slot, slot))
-    ok = all(finding.ok for finding in findings)
+    part = parsed(law)
+    checked = check_file(law, period_s)
     if as_json:
-        print_json({"law": part.law, "slot": slot, "ok": ok, "findings": {f.question: f.what for f in findings}})
+        findings = {finding.question: finding.what for finding in checked.findings}
+        print_json({"law": part.law, "slot": checked.slot, "ok": checked.ok, "findings": findings})
     else:
-        typer.echo(f"{part.law}: a law of the slot {slot}")
-        for finding in findings:
+        typer.echo(f"{part.law}: a law of the slot {checked.slot}")
+        for finding in checked.findings:
             typer.echo(
                 f"  {'ok  ' if finding.ok else 'FAIL'}  {finding.question}"
                 + (f"\n        {finding.what}" if finding.what else "")
             )
-    if not ok:
+    if not checked.ok:
         raise typer.Exit(1)

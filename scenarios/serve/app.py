@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 from scenarios.serve.answers import Answers
 from scenarios.serve.asks import Ask, RefusedAsk, read_ask
 from scenarios.serve.figures import TEXT
+from scenarios.serve.page import shell
 from scenarios.serve.replies import Reply
 from scenarios.serve.wire import error_body
 
@@ -44,6 +45,10 @@ class Desk(Protocol):
 
     def figures(self) -> bytes:
         """Return the page of metrics."""
+        ...
+
+    def live(self) -> bytes:
+        """Return the numbers of the live page, as JSON."""
         ...
 
     def models(self) -> list[str]:
@@ -82,8 +87,17 @@ def application(desk: Desk, answers: Answers, limits: Limits, threads: Executor)
         rows = [{"id": name, "object": "model", "created": 0, "owned_by": "steadyflow"} for name in desk.models()]
         return Response(orjson.dumps({"object": "list", "data": rows}), media_type=JSON)
 
+    async def page(_: Request) -> Response:
+        html, headers = shell()
+        return Response(html, headers=headers, media_type="text/html")
+
+    async def live(_: Request) -> Response:
+        return Response(desk.live(), headers={"cache-control": "no-store"}, media_type=JSON)
+
     return Starlette(
         routes=[
+            Route("/", page),
+            Route("/live", live),
             Route("/health", health),
             Route("/ready", ready),
             Route("/metrics", metrics),

@@ -31,6 +31,7 @@ from scenarios.serve.backends import Backend, ModelledBackend, RealBackend
 from scenarios.serve.figures import Figures, Latencies
 from scenarios.serve.journal import Journal
 from scenarios.serve.options import ServeOptions
+from scenarios.serve.page import LivePage
 from scenarios.serve.prompts import PromptBlocks, tokenizer
 from scenarios.serve.replies import Reply
 from scenarios.serve.source import RequestSource, Work, session_name
@@ -155,6 +156,9 @@ class Service:
             self.orchestrator, self._work.model, self._latencies, self._totals, self._backend.engines, self._verdict
         )
 
+        facts = {"run": f"{self._run.name} {_epoch_s()}", "model": self._work.model, "rate": self.options.rate}
+        self._page = LivePage(self.orchestrator, self._recent, self._verdict, {**facts, "candidate": self._candidate})
+
     async def ended(self) -> None:
         """Wait until the run has ended, however it does; raise what broke it."""
         await asyncio.shield(self._ended)
@@ -258,6 +262,10 @@ class Service:
     def figures(self) -> bytes:
         """Return the page of metrics."""
         return self._figures.text()
+
+    def live(self) -> bytes:
+        """Return the numbers of the live page."""
+        return self._page.content(self._clock.now(), self.ready())
 
     def open_streams(self) -> int:
         """Return how many answers are under way."""

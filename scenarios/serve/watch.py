@@ -4,31 +4,56 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from orchestrator.recorder import Sink
 from scenarios.verdict import SignalVerdict
 from scenarios.verdict.run import judge_run
 
+Floats = NDArray[np.float64]
 WINDOW_S = 600.0  # of the run
 LEAST_BINS = 40
 AGREEING = 2  # judgements in a row that make an alarm: one may be a chance
 
 
 class RecentSignals:
-    """A `Sink` that passes everything on, and keeps the bins of the last `WINDOW_S`."""
+    """A `Sink` that passes everything on, and keeps bins and first tokens of the last `WINDOW_S`.
+
+    Attributes
+    ----------
+    version : int
+        Another number whenever what is kept has changed.
+    """
 
     def __init__(self, sink: Sink) -> None:
-        self.turns, self.event = sink.turns, sink.event
+        self.event = sink.event
+        self.version = 0
         self._sink = sink
         self._blocks: deque[pd.DataFrame] = deque()
+        self._firsts: deque[tuple[Floats, Floats]] = deque()
+
+    def turns(self, columns: Mapping[str, NDArray[Any]], classes: Sequence[str], outcomes: Sequence[str]) -> None:
+        """Pass on some turns."""
+        self._sink.turns(dict(columns), classes, outcomes)
+        self.version += 1
+        filled = ~np.isnan(columns["filled_s"])
+        if not filled.any():
+            return
+        at_s = columns["filled_s"][filled]
+        self._firsts.append((at_s, at_s - columns["arrived_s"][filled]))
+        newest_s = float(columns["ended_s"].max())  # a block's turns have all ended: no later block is older
+        while float(self._firsts[0][0].max()) < newest_s - WINDOW_S:
+            self._firsts.popleft()
 
     def signals(self, columns: Mapping[str, Sequence[float]]) -> None:
         """Pass on some bins."""
         self._sink.signals(columns)
         block = pd.DataFrame({name: np.asarray(values, dtype=float) for name, values in columns.items()})
+        self.version += 1
         self._blocks.append(block)
         while self._blocks[0]["t_s"].iloc[-1] < block["t_s"].iloc[-1] - WINDOW_S:
             self._blocks.popleft()
@@ -36,6 +61,20 @@ class RecentSignals:
     def recent(self) -> pd.DataFrame:
         """Return the bins that are kept."""
         return pd.concat(self._blocks, ignore_index=True) if self._blocks else pd.DataFrame({"t_s": []})
+
+    def column(self, name: str) -> Floats:
+        """Return one column of the bins that are kept; NaN where a block lacks it."""
+        blocks = [
+            block[name].to_numpy(dtype=float) if name in block else np.full(len(block), np.nan)
+            for block in self._blocks
+        ]
+        return np.concatenate(blocks) if blocks else np.zeros(0)
+
+    def first_tokens(self) -> tuple[Floats, Floats]:
+        """Return instants and seconds from arrival of the first tokens that are kept."""
+        if not self._firsts:
+            return np.zeros(0), np.zeros(0)
+        return np.concatenate([at for at, _ in self._firsts]), np.concatenate([took for _, took in self._firsts])
 
 
 class RunningVerdict:

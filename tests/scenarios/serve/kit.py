@@ -48,7 +48,7 @@ async def serving(
     path: Path, given: Scenario | None = None, *, rate: float = 20.0, **options: Any
 ) -> AsyncIterator[Service]:
     """Run a server around a block; its journal lies beside `path`."""
-    chosen = ServeOptions(port=0, rate=rate, **options)
+    chosen = ServeOptions(**{"port": 0, "rate": rate} | options)
     stated = scenario() if given is None else given
     service = Service(served(stated), stated.candidates[0].name, stated.seed, chosen, path)
     await service.start()

@@ -136,6 +136,10 @@ def show(comparison: Comparison, out: Path | None, *, single_file: bool = False)
     if count > 1 and len(summaries) > 1:
         terminal().print(differences_table(comparison.summaries))
     terminal().print(answer(list(summaries.values())), soft_wrap=True, highlight=False, markup=False)
+    if comparison.scenario.uncertainty is not None:
+        typer.echo(
+            "This is the plant as stated. Where it may differ, as [uncertainty] says, `steadyflow robust` ranks them."
+        )
     print_checks(comparison.checks)
     if out is None:
         return None

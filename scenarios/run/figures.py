@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 # Okabe and Ito's palette (Color Universal Design, 2008) without its black and its yellow, which vanish on dark or
 # on white ground; after six candidates the colours come again, dashed.
-PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#9C6B30", "#808080")
 DASHES = ("solid", "dash", "dot", "dashdot")
 POINTS = 1000
 

@@ -18,8 +18,8 @@ from scenarios.run.record import RunData
 
 Floats = NDArray[np.float64]
 
-# Okabe and Ito's palette (Color Universal Design, 2008) without its black and its yellow, which vanish on dark or
-# on white ground; after six candidates the colours come again, dashed.
+# Okabe and Ito's palette (Color Universal Design, 2008) with a brown and a grey for its yellow and its black, which
+# vanish on white or on dark ground; after eight candidates the colours come again, dashed.
 PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#9C6B30", "#808080")
 DASHES = ("solid", "dash", "dot", "dashdot")
 POINTS = 1000

@@ -21,25 +21,13 @@ from scenarios.robust.outcome import Outcome, binomial_interval, breaks_at
 from scenarios.schema.load import load
 from scenarios.schema.plants import FluidPlant
 from scenarios.schema.scenario import Scenario
+from tests.scenarios.gated_fluid import gated_fluid
 
-FLUID = """
-title = "Two gains, as a fluid"
-question = "Which survives a longer pipeline?"
-seed = 1
-horizon_s = 220.0
-warmup_s = 60.0
-workload = { kind = "saturated", waiting_turns = 256 }
-plant = { kind = "fluid", slots = 250, dead_time_s = 2.0, residence = { mean_s = 10.0 }, step_s = 0.1 }
-admission = { max_release_per_s = 60.0 }
-control = { admission_period_s = 0.1 }
-uncertainty = { dead_time_ratio = [0.5, 2.0] }
-[[candidates]]
-name = "gentle"
-admission = { kind = "proportional_gate", base_per_s = 24.0, k_per_s = 0.1, setpoint_turns = 240.0 }
-[[candidates]]
-name = "eager"
-admission = { kind = "proportional_gate", base_per_s = 24.0, k_per_s = 0.8, setpoint_turns = 240.0 }
-"""
+FLUID = gated_fluid(
+    "Two gains, as a fluid",
+    {"gentle": (24.0, 0.1, 240.0), "eager": (24.0, 0.8, 240.0)},
+    more="uncertainty = { dead_time_ratio = [0.5, 2.0] }",
+)
 
 
 def scenario(tmp_path: Path, text: str = FLUID) -> Scenario:

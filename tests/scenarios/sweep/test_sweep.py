@@ -19,22 +19,9 @@ from scenarios.errors import UserError
 from scenarios.report.sweep_page import sweep_figure
 from scenarios.run.many import Job
 from scenarios.sweep import parse_axis, sweep
+from tests.scenarios.gated_fluid import GAIN, gated_fluid
 
-FLUID = """
-title = "Hopf, as a fluid"
-question = "Where does it begin?"
-seed = 1
-horizon_s = 220.0
-warmup_s = 60.0
-workload = { kind = "saturated", waiting_turns = 256 }
-plant = { kind = "fluid", slots = 250, dead_time_s = 2.0, residence = { mean_s = 10.0 }, step_s = 0.1 }
-admission = { max_release_per_s = 60.0 }
-control = { admission_period_s = 0.1 }
-[[candidates]]
-name = "gate"
-admission = { kind = "proportional_gate", base_per_s = 12.5, k_per_s = 0.5, setpoint_turns = 125.0 }
-"""
-GAIN = "candidates.gate.admission.k_per_s"
+FLUID = gated_fluid("Hopf, as a fluid", {"gate": (12.5, 0.5, 125.0)})
 
 
 @pytest.fixture

@@ -18,23 +18,16 @@ from scenarios.tune import Goal, Parameter, Trial, parse_parameter, tune
 from scenarios.tune.evaluation import Evaluation
 from scenarios.tune.study import Study
 from scenarios.tune.trials import scored
+from tests.scenarios.gated_fluid import GAIN, gated_fluid
 
-FLUID = """
-title = "A gain before a pipeline, as a fluid"
-question = "Which gain?"
-seed = 5
-horizon_s = 130.0
-warmup_s = 50.0
-workload = { kind = "saturated", waiting_turns = 256 }
-plant = { kind = "fluid", slots = 250, dead_time_s = 2.0, residence = { mean_s = 10.0 }, step_s = 0.2 }
-admission = { max_release_per_s = 60.0 }
-control = { admission_period_s = 0.2 }
-uncertainty = { dead_time_ratio = [0.8, 1.25] }
-[[candidates]]
-name = "gate"
-admission = { kind = "proportional_gate", base_per_s = 23.0, k_per_s = 1.9, setpoint_turns = 230.0 }
-"""
-GAIN = "candidates.gate.admission.k_per_s"
+FLUID = gated_fluid(
+    "A gain before a pipeline, as a fluid",
+    {"gate": (23.0, 1.9, 230.0)},
+    seed=5,
+    span_s=(50.0, 130.0),
+    step_s=0.2,
+    more="uncertainty = { dead_time_ratio = [0.8, 1.25] }",
+)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ import typer
 
 from scenarios import commentary
 from scenarios.cli.options import unwritable
-from scenarios.errors import UserError
+from scenarios.errors import Interrupted, UserError
 from scenarios.report.terminal import terminal
 
 if TYPE_CHECKING:
@@ -66,6 +66,40 @@ def quiet(as_json: bool) -> bool:
 def log_progress(done: int, total: int, unit: str, **details: object) -> None:
     """Log that one more unit of a long command has finished."""
     commentary.log("info", f"{unit} finished", done=done, total=total, **details)
+
+
+@contextmanager
+def kept_progress(
+    title: str, command: str, unit: str, kept: Path | None, *, silent: bool
+) -> Iterator[Callable[[int, int], None]]:
+    """Yield what shows how many units are done of how many; after an interrupt the user is told where they are kept.
+
+    Parameters
+    ----------
+    title, command, unit : str
+        What the bar says; the command and what one of its many parts is called, as `run`.
+    kept : Path, optional
+        Where what is done stays; without it an interrupt is passed on.
+    silent : bool
+        Whether to show no bar.
+    """
+    reached = [(0, 0)]
+    with bar("of", total=1, quiet=silent) as (progress, task):
+        progress.update(task, description=title)
+
+        def show(done: int, total: int) -> None:
+            reached[0] = (done, total)
+            log_progress(done, total, f"{command}: {unit}")
+            progress.update(task, completed=done, total=total, of=f"{done} of {total} {unit}s")
+
+        try:
+            yield show
+        except KeyboardInterrupt:
+            done, total = reached[0]
+            if kept is None or not done:
+                raise
+            where = f"{done} of {total} {unit}s are kept in {kept}"
+            raise Interrupted(f"{where}; the same command goes on from them") from None
 
 
 def print_repairs(scenario: Scenario) -> None:

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from scenarios.cli.common import RUNS, bar, log_progress, print_json, quiet
+from scenarios.cli.common import RUNS, kept_progress, print_json, quiet
 from scenarios.cli.options import SingleFile, new_folder, unwritable
-from scenarios.errors import Interrupted, UserError
+from scenarios.errors import UserError
 from scenarios.report.terminal import terminal
 from scenarios.schema.files import find
 
@@ -42,32 +42,16 @@ def robust(
     if folder is not None and (wrong := unwritable(folder, file=False)):
         raise UserError(f"{wrong} with --out")
     kept = None if folder is None else folder / "runs.jsonl"
-    reached = [(0, 0)]
-    with bar("of", total=1, quiet=quiet(as_json)) as (progress, task):
-        progress.update(task, description=scenario.title)
-
-        def show(done: int, total: int) -> None:
-            reached[0] = (done, total)
-            log_progress(done, total, "robust: run")
-            progress.update(task, completed=done, total=total, of=f"{done} of {total} runs")
-
-        try:
-            with scenario.blamed():
-                robustness = robust_laws(
-                    scenario,
-                    count=draws,
-                    candidates=candidate or (),
-                    kept=kept,
-                    jobs=jobs or os.cpu_count() or 1,
-                    seed=seed,
-                    done=show,
-                )
-        except KeyboardInterrupt:
-            done, total = reached[0]
-            if kept is None or not done:
-                raise
-            where = f"{done} of {total} runs are kept in {kept}"
-            raise Interrupted(f"{where}; the same command goes on from them") from None
+    with kept_progress(scenario.title, "robust", "run", kept, silent=quiet(as_json)) as show, scenario.blamed():
+        robustness = robust_laws(
+            scenario,
+            count=draws,
+            candidates=candidate or (),
+            kept=kept,
+            jobs=jobs or os.cpu_count() or 1,
+            seed=seed,
+            done=show,
+        )
     if folder is not None:
         from scenarios.report.robust_page import write_robust
 

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from scenarios.analyze import analyze
-from scenarios.cli.common import RUNS, bar, log_progress, print_json, quiet
+from scenarios.cli.common import RUNS, kept_progress, print_json, quiet
 from scenarios.cli.options import SingleFile, new_folder, unwritable
-from scenarios.errors import Interrupted, UserError
+from scenarios.errors import UserError
 from scenarios.schema.files import find
 from scenarios.schema.load import load
 from scenarios.schema.scenario import Scenario
@@ -48,34 +48,21 @@ def sweep(
     folder = out or (None if as_json else RUNS / f"sweep-{name}")
     if folder is not None and (wrong := unwritable(folder, file=False)):
         raise UserError(f"{wrong} with --out")
-    reached = [(0, 0)]
-    with bar("of", total=1, quiet=quiet(as_json)) as (progress, task):
-
-        def show(done: int, total: int) -> None:
-            reached[0] = (done, total)
-            log_progress(done, total, "sweep: point")
-            progress.update(task, completed=done, total=total, of=f"{done} of {total} runs")
-
-        progress.update(task, description=load(file, sets or ()).title)
-        try:
-            swept = sweep_grid(
-                file,
-                axes,
-                candidate=candidate,
-                signal=signal,
-                sets=sets or (),
-                kept=None if folder is None else folder / "points.jsonl",
-                jobs=jobs or os.cpu_count() or 1,
-                seeds=seeds,
-                expect=expected if signal == "decode_occupancy_ratio" else None,
-                done=show,
-            )
-        except KeyboardInterrupt:
-            done, total = reached[0]
-            if folder is None or not done:
-                raise
-            kept = f"{done} of {total} runs are kept in {folder / 'points.jsonl'}"
-            raise Interrupted(f"{kept}; the same command goes on from them") from None
+    kept = None if folder is None else folder / "points.jsonl"
+    title = load(file, sets or ()).title
+    with kept_progress(title, "sweep", "run", kept, silent=quiet(as_json)) as show:
+        swept = sweep_grid(
+            file,
+            axes,
+            candidate=candidate,
+            signal=signal,
+            sets=sets or (),
+            kept=kept,
+            jobs=jobs or os.cpu_count() or 1,
+            seeds=seeds,
+            expect=expected if signal == "decode_occupancy_ratio" else None,
+            done=show,
+        )
     if folder is not None:
         from scenarios.report.sweep_page import write_sweep
 

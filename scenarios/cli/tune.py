@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from scenarios.cli.common import RUNS, bar, log_progress, print_json, quiet
+from scenarios.cli.common import RUNS, kept_progress, print_json, quiet
 from scenarios.cli.options import SingleFile, new_folder, unwritable
-from scenarios.errors import Interrupted, UserError
+from scenarios.errors import UserError
 from scenarios.schema.files import find
 
 
@@ -63,7 +61,7 @@ def tune(
         "count": draws,
         "held_out": held_out,
     }
-    with _progress(title, folder, silent=quiet(as_json)) as show:
+    with kept_progress(title, "tune", "trial", folder, silent=quiet(as_json)) as show:
         tuned = search(file, space, goal, **arguments, folder=folder, jobs=jobs or os.cpu_count() or 1, done=show)
     from scenarios.report.tune_page import answer, candidate_toml, margins_text, write_tuned
 
@@ -76,27 +74,6 @@ def tune(
         typer.echo(f"page: {page}")
     if tuned.best is None:
         raise typer.Exit(1)
-
-
-@contextmanager
-def _progress(title: str, folder: Path | None, *, silent: bool) -> Iterator[Callable[[int, int], None]]:
-    """Yield what shows the trials done; an interrupt says where they are kept."""
-    reached = [(0, 0)]
-    with bar("of", total=1, quiet=silent) as (progress, task):
-        progress.update(task, description=title)
-
-        def show(done: int, total: int) -> None:
-            reached[0] = (done, total)
-            log_progress(done, total, "tune: trial")
-            progress.update(task, completed=done, total=total, of=f"{done} of {total} trials")
-
-        try:
-            yield show
-        except KeyboardInterrupt:
-            done, total = reached[0]
-            if folder is None or not total:
-                raise
-            raise Interrupted(f"{done} of {total} trials are kept in {folder}; the same command goes on") from None
 
 
 def _margins(texts: list[str]) -> dict[str, float]:

@@ -15,10 +15,10 @@ from scenarios.analyze.analysis import analyze as analyze_candidates
 from scenarios.analyze.prediction import Prediction
 from scenarios.analyze.scaling import Startup, undeclared
 from scenarios.build.plants import declared
-from scenarios.cli.common import bar, log_progress, print_json, quiet
+from scenarios.cli.common import bar, log_progress, only, print_json, quiet
 from scenarios.cli.identify import KEPT
 from scenarios.cli.options import new_file
-from scenarios.errors import UserError, nearest
+from scenarios.errors import UserError
 from scenarios.identify.cache import cached, cached_startup
 from scenarios.identify.identify import Identified, identify
 from scenarios.identify.startup import identify_startup
@@ -88,21 +88,6 @@ def analyze(
         typer.echo(f"page: {write_loops_page(analyses, scenario.title, scenario.question, html)}", err=as_json)
     if any(analysis.agrees is False for analysis in analyses):
         raise typer.Exit(1)
-
-
-def only(scenario: Scenario, names: Sequence[str]) -> Scenario:
-    """Return the scenario with the candidates named, or with all where none is; raises UserError for a strange name."""
-    known = [candidate.name for candidate in scenario.candidates]
-    for name in names:
-        if name not in known:
-            raise UserError(
-                f"--candidate {name}: no such candidate{nearest(name, known)}; there are {', '.join(known)}"
-            )
-    if not names:
-        return scenario
-    kept = tuple(analysis for analysis in scenario.candidates if analysis.name in names)
-    expect = {name: checks for name, checks in scenario.expect.items() if name in names}
-    return scenario.model_copy(update={"candidates": kept, "expect": expect})
 
 
 def _identified(scenario: Scenario) -> Identified | None:

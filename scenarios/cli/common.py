@@ -13,7 +13,7 @@ import typer
 
 from scenarios import commentary
 from scenarios.cli.options import unwritable
-from scenarios.errors import Interrupted, UserError
+from scenarios.errors import Interrupted, UserError, nearest
 from scenarios.report.terminal import terminal
 
 if TYPE_CHECKING:
@@ -100,6 +100,21 @@ def kept_progress(
                 raise
             where = f"{done} of {total} {unit}s are kept in {kept}"
             raise Interrupted(f"{where}; the same command goes on from them") from None
+
+
+def only(scenario: Scenario, names: Sequence[str]) -> Scenario:
+    """Return the scenario with the candidates named, or with all where none is; raises UserError for a strange name."""
+    known = [candidate.name for candidate in scenario.candidates]
+    for name in names:
+        if name not in known:
+            raise UserError(
+                f"--candidate {name}: no such candidate{nearest(name, known)}; there are {', '.join(known)}"
+            )
+    if not names:
+        return scenario
+    kept = tuple(candidate for candidate in scenario.candidates if candidate.name in names)
+    expect = {name: checks for name, checks in scenario.expect.items() if name in names}
+    return scenario.model_copy(update={"candidates": kept, "expect": expect})
 
 
 def print_repairs(scenario: Scenario) -> None:

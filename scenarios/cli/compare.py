@@ -14,6 +14,7 @@ from scenarios.cli.common import (
     bar,
     free_folder,
     log_progress,
+    only,
     print_checks,
     print_code,
     print_json,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 def compare(
     file: Annotated[str, typer.Argument(help="A scenario file, or a name from `steadyflow list`.")],
+    candidate: Annotated[list[str] | None, typer.Option(help="Only this candidate; repeatable.")] = None,
     seeds: Annotated[int, typer.Option(help="How many paired seeds.", min=1)] = 1,
     jobs: Annotated[int | None, typer.Option(help="Processes; else one a core.", min=1)] = None,
     sets: Annotated[
@@ -66,7 +68,7 @@ def compare(
     path = find(file)  # a mistyped name is answered before the schema and the plant are imported
     from scenarios.schema.load import load
 
-    scenario = load(path, sets or (), allow_code=allow_code)
+    scenario = only(load(path, sets or (), allow_code=allow_code), candidate or ())
     print_code(scenario)
     if policy_file is not None:
         from scenarios.build.laws.file import with_policy_file

@@ -16,7 +16,7 @@ from scenarios.analyze.analysis import expected_of_run
 from scenarios.analyze.prediction import Prediction
 from scenarios.analyze.verify import disagreements
 from scenarios.cli import app
-from scenarios.cli.analyze import only
+from scenarios.cli.common import only
 from scenarios.errors import UserError
 from scenarios.run.execute import run
 from scenarios.schema.load import load

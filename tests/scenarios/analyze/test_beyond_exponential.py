@@ -9,7 +9,7 @@ import pytest
 
 from scenarios.analyze import Analysis, analyze
 from scenarios.analyze.analysis import MEASURED
-from scenarios.cli.analyze import only
+from scenarios.cli.common import only
 from scenarios.schema.load import load
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ from policies.design.residence import Shape
 from scenarios.analyze import analyze
 from scenarios.analyze.uncertain import corner_plant, shape_of_cv
 from scenarios.cli import app
-from scenarios.cli.analyze import only
+from scenarios.cli.common import only
 from scenarios.errors import UserError
 from scenarios.schema.load import load
 

@@ -105,6 +105,14 @@ def test_an_expectation_that_fails_is_shown_and_exits_with_one(shell: Shell) -> 
     assert (shell.folder / "runs" / "s" / "report.html").exists()
 
 
+def test_only_the_candidates_named_are_compared(shell: Shell) -> None:
+    answer = shell.json("compare", "s.toml", "--candidate", "idle", "--jobs", "1")
+    assert list(answer["candidates"]) == ["idle"]
+    code, _, refused = shell("compare", "s.toml", "--candidate", "idel")
+    assert code == 2
+    assert "did you mean `idle`" in refused
+
+
 @pytest.mark.slow
 def test_processes_find_what_one_process_finds(shell: Shell) -> None:
     def plain(answer: Any) -> Any:

@@ -1,7 +1,8 @@
 """Find one cycle in a series: the resolution at which it shows best, its autocorrelation peak, and the red-noise null.
 
-The null is AR(1) noise with the same lag-one correlation, put through the same detrending and the same search. Its
-peak heights are kept by (length, redness), so that signals of one run share them.
+The null is AR(1) noise with the same lag-one correlation, put through the same detrending at the resolution chosen; the
+choice itself is not repeated for it. Its peak heights are kept by (length, redness), so that signals of one run share
+them.
 """
 
 from __future__ import annotations
